@@ -1,0 +1,47 @@
+# Everything a person or CI runs.  Each target makes what it needs: a virtual environment, the jars.
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/ready
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check format jars bench-wire clean
+
+help:           ## show this list
+	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
+
+run: $(READY)   ## start the broker on 127.0.0.1:9092 (until there is one: say what works)
+	$(BIN)/trilogue
+
+test: $(READY) lint  ## the whole test suite; parts that need Java or Docker say so where those are missing
+	$(BIN)/python -m pytest
+
+check: $(READY) lint  ## what to run before every commit: format, lint, types and the quick tests
+	$(BIN)/python -m pytest -q -m 'not java and not slow'
+
+.PHONY: lint
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(READY)  ## put the code into the house's format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+jars:           ## bring Apache Kafka, other versions of its clients and ZooKeeper from Maven into the cache
+	$(PYTHON) tools/jars.py
+
+bench-wire: $(READY)  ## parse and build: construct, generated code and kafka-python, in one table
+	$(BIN)/python -m bench.wire
+
+clean:          ## remove the virtual environment and what tools leave behind
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "trilogue needs Python 3.11 or newer; this is " + sys.version)'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --upgrade pip
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --editable '.[zookeeper]' --group dev
+	touch $(READY)

@@ -1,0 +1,1 @@
+"""Tasks and decisions: the running broker."""

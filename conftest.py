@@ -1,0 +1,32 @@
+"""What all tests share: real Java where it is there, and hypothesis' two paces."""
+
+import os
+from collections.abc import Callable
+
+import jars
+import pytest
+from hypothesis import settings
+
+settings.register_profile("house", deadline=None, print_blob=True)
+settings.load_profile("house")
+
+
+@pytest.fixture(scope="session")
+def java() -> Callable[..., list[str]]:
+    """`java("kafka-4.3.1", "kafka.tools.DumpLogSegments", ...)` is the command that runs that class."""
+
+    def command(jar_set: str, main: str, *args: str, classes: str = "") -> list[str]:
+        path = os.pathsep.join(part for part in (classes, classpath(jar_set)) if part)
+        return ["java", "-Xshare:auto", "-XX:+UseSerialGC", "-cp", path, main, *args]
+
+    return command
+
+
+def classpath(jar_set: str) -> str:
+    """The jars of a set; a test that cannot have them is skipped, or fails where CI says it must not be."""
+    try:
+        return jars.classpath(jar_set)
+    except jars.Missing as missing:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"CI needs Java: {missing}", pytrace=False)
+        pytest.skip(f"needs Java: {missing}")
