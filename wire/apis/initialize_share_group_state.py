@@ -1,0 +1,32 @@
+"""InitializeShareGroupState (83): begin to keep the state of share partitions (KIP-932)."""
+
+from trilogue.wire.schema import Int16, Int32, Int64, Request, Response, String, Struct, Uuid, field
+
+KEY, VERSIONS, FLEXIBLE = 83, "0", "0+"
+
+
+class InitializeShareGroupStateRequest(Request, key=KEY, versions=VERSIONS, flexible=FLEXIBLE):
+    class Topic(Struct):
+        class Partition(Struct):
+            partition: Int32
+            state_epoch: Int32
+            start_offset: Int64
+
+        topic_id: Uuid
+        partitions: list[Partition]
+
+    group_id: String
+    topics: list[Topic]
+
+
+class InitializeShareGroupStateResponse(Response, key=KEY, versions=VERSIONS, flexible=FLEXIBLE):
+    class Topic(Struct):
+        class Partition(Struct):
+            partition: Int32
+            error_code: Int16 = field()
+            error_message: String | None = field(default=None)
+
+        topic_id: Uuid
+        partitions: list[Partition]
+
+    results: list[Topic]

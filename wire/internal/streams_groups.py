@@ -1,0 +1,129 @@
+"""Records of __consumer_offsets: streams groups (KIP-1071)."""
+
+from trilogue.wire.schema import Int8, Int16, Int32, Int64, Key, String, Struct, UInt16, Value, field
+
+
+class StreamsGroupMetadataKey(Key, key=17, versions="0"):
+    group_id: String
+
+
+class LastAssignmentConfig(Struct):
+    key: String
+    value: String
+
+
+class StreamsGroupMetadataValue(Value, key=17, versions="0", flexible="0+"):
+    epoch: Int32
+    metadata_hash: Int64
+    validated_topology_epoch: Int32 = field(default=-1, tag=0)
+    last_assignment_configs: list[LastAssignmentConfig] | None = field(tag=1)
+
+
+class StreamsGroupMemberMetadataKey(Key, key=19, versions="0"):
+    group_id: String
+    member_id: String
+
+
+class Endpoint(Struct):
+    host: String
+    port: UInt16
+
+
+class KeyValue(Struct):
+    key: String
+    value: String
+
+
+class StreamsGroupMemberMetadataValue(Value, key=19, versions="0", flexible="0+"):
+    instance_id: String | None
+    rack_id: String | None
+    client_id: String
+    client_host: String
+    rebalance_timeout_ms: Int32 = field(default=-1)
+    topology_epoch: Int32
+    process_id: String
+    user_endpoint: Endpoint | None = field(default=None)
+    client_tags: list[KeyValue]
+
+
+class StreamsGroupTargetAssignmentMetadataKey(Key, key=20, versions="0"):
+    group_id: String
+
+
+class StreamsGroupTargetAssignmentMetadataValue(Value, key=20, versions="0", flexible="0+"):
+    assignment_epoch: Int32
+    assignment_timestamp: Int64 = field(tag=0)
+
+
+class StreamsGroupTargetAssignmentMemberKey(Key, key=21, versions="0"):
+    group_id: String
+    member_id: String
+
+
+class TaskIds(Struct):
+    subtopology_id: String
+    partitions: list[Int32]
+
+
+class StreamsGroupTargetAssignmentMemberValue(Value, key=21, versions="0", flexible="0+"):
+    active_tasks: list[TaskIds]
+    standby_tasks: list[TaskIds]
+    warmup_tasks: list[TaskIds]
+
+
+class StreamsGroupCurrentMemberAssignmentKey(Key, key=22, versions="0"):
+    group_id: String
+    member_id: String
+
+
+class CurrentTaskIds(Struct):
+    subtopology_id: String
+    partitions: list[Int32]
+    assignment_epochs: list[Int32] | None = field(tag=0)
+
+
+class StreamsGroupCurrentMemberAssignmentValue(Value, key=22, versions="0", flexible="0+"):
+    member_epoch: Int32
+    previous_member_epoch: Int32
+    state: Int8
+    active_tasks: list[CurrentTaskIds]
+    standby_tasks: list[CurrentTaskIds]
+    warmup_tasks: list[CurrentTaskIds]
+    active_tasks_pending_revocation: list[CurrentTaskIds]
+    standby_tasks_pending_revocation: list[CurrentTaskIds]
+    warmup_tasks_pending_revocation: list[CurrentTaskIds]
+
+
+class StreamsGroupTopologyKey(Key, key=23, versions="0"):
+    group_id: String
+
+
+class TopicConfig(Struct):
+    key: String
+    value: String
+
+
+class TopicInfo(Struct):
+    name: String
+    partitions: Int32
+    replication_factor: Int16
+    topic_configs: list[TopicConfig]
+
+
+class StreamsGroupTopologyValue(Value, key=23, versions="0", flexible="0+"):
+    class Subtopology(Struct):
+        class CopartitionGroup(Struct):
+            source_topics: list[Int16]
+            source_topic_regex: list[Int16]
+            repartition_source_topics: list[Int16]
+
+        subtopology_id: String
+        source_topics: list[String]
+        source_topic_regex: list[String]
+        state_changelog_topics: list[TopicInfo]
+        repartition_sink_topics: list[String]
+        repartition_source_topics: list[TopicInfo]
+        copartition_groups: list[CopartitionGroup]
+
+    epoch: Int32
+    subtopologies: list[Subtopology]
