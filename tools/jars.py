@@ -38,9 +38,7 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <dependencies>{dependencies}</dependencies>
 </project>
 """
-DEPENDENCY = (
-    "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
-)
+DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
 
 
 class Missing(Exception):

@@ -164,11 +164,9 @@ class Maybe(c.Subconstruct):  # type: ignore[misc]
         self.in_tag = in_tag
 
     def _parse(self, stream: Any, context: Any, path: str) -> Any:
-        if self.in_tag:
-            null = UnsignedVarint._parse(stream, context, path) == 0
-        else:
-            null = read(stream, 1, path)[0] > 127
-        return None if null else self.subcon._parse(stream, context, path)
+        mark = UnsignedVarint if self.in_tag else c.Int8sb
+        there = mark._parse(stream, context, path)
+        return None if (there == 0 and self.in_tag) or there < 0 else self.subcon._parse(stream, context, path)
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         null = 0 if self.in_tag else 255

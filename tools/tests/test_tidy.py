@@ -1,0 +1,127 @@
+"""The house rules that a machine can check: who may know whom, what is pure, how long is too long."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Who may know whom: our own folders first, then other people's packages.
+MAY_IMPORT = {
+    "wire": {"wire", "construct", "msgspec", "crc32c", "cramjam"},
+    "storage": {"storage", "wire"},
+    "client": {"client", "wire", "trio"},
+    "broker": {"broker", "client", "storage", "wire", "trio", "kazoo"},
+    "testing": {"testing", "broker", "client", "storage", "wire", "trio", "pytest"},
+    "cli": {"cli", "broker", "client", "storage", "wire", "trio"},
+    "pipeline": {"pipeline", "pyspark"},
+    "compat_tests": {
+        "compat_tests",
+        "pytest",
+        "kafka",
+        "confluent_kafka",
+        "aiokafka",
+        "pyspark",
+        "testcontainers",
+        "jars",
+    },
+}
+# The only file that may know ZooKeeper.
+ZOOKEEPER = Path("broker/cluster/zookeeper.py")
+
+# Pure code: no tasks, no clock, no chance, no sockets.  A folder speaks for everything below it.
+PURE = [
+    Path("wire"),
+    Path("storage"),
+    Path("broker/groups"),
+    Path("broker/transactions"),
+    Path("broker/cluster/controller.py"),
+    Path("broker/cluster/image.py"),
+]
+IMPURE = {"trio", "time", "datetime", "random", "secrets", "socket", "threading", "asyncio", "kazoo"}
+
+STANDARD = sys.stdlib_module_names | {"annotationlib"}  # the latter from Python 3.14 on
+
+FUNCTION_LINES_MAX = 80
+"""A screen and a bit.  What does not fit has a decision in it that wants a name."""
+
+SOURCES = sorted(
+    path.relative_to(ROOT)
+    for folder in MAY_IMPORT
+    for path in (ROOT / folder).rglob("*.py")
+    if "tests" not in path.relative_to(ROOT).parts[1:]
+)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=str)
+def test_tidy(path):
+    assert complaints(path, (ROOT / path).read_text()) == []
+
+
+def complaints(path: Path, text: str) -> list[str]:
+    tree = ast.parse(text)
+    names = set(imports(tree))
+    found = []
+    strangers = {name for name in names if name not in STANDARD} - MAY_IMPORT[path.parts[0]]
+    if path != ZOOKEEPER:
+        strangers |= names & {"kazoo"}
+    found += [f"may not import {name}" for name in sorted(strangers)]
+    if any(path.is_relative_to(pure) for pure in PURE):
+        found += [f"is pure, and may not import {name}" for name in sorted(names & IMPURE)]
+        found += [f"is pure, and may not await: line {node.lineno}" for node in ast.walk(tree) if is_async(node)]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or 0) - node.lineno + 1
+            if lines > FUNCTION_LINES_MAX:
+                found.append(f"{node.name} has {lines} lines; {FUNCTION_LINES_MAX} are the most")
+    if tree.body and not ast.get_docstring(tree):
+        found.append("does not say what it is for")
+    return found
+
+
+def imports(tree: ast.AST):
+    """What is imported: of ours the folder, of others the package."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (top(alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            if node.module == "trilogue":
+                yield from (alias.name for alias in node.names if alias.name != "__version__")
+            else:
+                yield top(node.module or "")
+
+
+def top(name: str) -> str:
+    parts = name.split(".")
+    return parts[1] if parts[0] == "trilogue" and len(parts) > 1 else parts[0]
+
+
+def is_async(node: ast.AST) -> bool:
+    return isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "complaint"),
+    [
+        ("wire/x.py", "from trilogue.storage.log import Log", "may not import storage"),
+        ("wire/x.py", "import requests", "may not import requests"),
+        ("storage/x.py", "from trilogue import broker", "may not import broker"),
+        ("broker/x.py", "from kazoo.client import KazooClient", "may not import kazoo"),
+        ("compat_tests/x.py", "import trilogue.wire", "may not import wire"),
+        ("storage/x.py", "import time", "is pure, and may not import time"),
+        ("broker/groups/x.py", "async def f(): ...", "is pure, and may not await: line 2"),
+        ("broker/x.py", "def f():\n" + "    g()\n" * 80, "f has 81 lines; 80 are the most"),
+    ],
+)
+def test_what_it_complains_about(path, text, complaint):
+    assert complaints(Path(path), f'"""Doc."""\n{text}\n') == [complaint]
+
+
+def test_it_complains_about_a_file_without_a_word():
+    assert complaints(Path("broker/x.py"), "import os\n") == ["does not say what it is for"]
+
+
+def test_zookeepers_own_file_may_know_it():
+    assert complaints(ZOOKEEPER, '"""Doc."""\nimport kazoo\n') == []
