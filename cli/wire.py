@@ -196,6 +196,7 @@ def decode_message(data: bytes, name: str, version: int) -> dict[str, Any]:
 
 def as_json(value: Any, version: int) -> Any:
     """A message as JSON: only the fields its version has."""
+    from trilogue.wire.ids import uuid_text
     from trilogue.wire.schema import Kind, Struct
 
     if isinstance(value, list):
@@ -247,13 +248,6 @@ def batch_as_json(batch: Any) -> dict[str, Any]:
             for record in batch.records()
         ],
     }
-
-
-def uuid_text(raw: bytes) -> str:
-    """As Kafka prints ids."""
-    import base64
-
-    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
 def bytes_text(raw: Any) -> Any:

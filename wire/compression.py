@@ -5,7 +5,7 @@ that claim to be a gigabyte fill the room and are refused.  Whatever is wrong wi
 `MalformedMessage` is what it raises.
 
     snappy  is written in the framing of snappy-java ("xerial": a header, then blocks behind their lengths),
-            and read with or without it: librdkafka's old versions and others write one bare block
+            and read with or without it: librdkafka, for one, writes a single bare block
     lz4     is written as frames of independent blocks, the only ones the Java client reads; read as any frame
     gzip    may have several members, zstd several frames; their content is joined
 """
@@ -82,14 +82,21 @@ def _inflate(codec: Codec, data: Bytes, cap: int) -> memoryview:
     except cramjam.DecompressionError as error:
         problem = error
     if first < cap:
-        # Too small, or broken?  That is told in words we had rather not parse, so both try again.  Pages of
-        # this room cost nothing until they are written to.
-        large = mmap(-1, cap, flags=MAP_PRIVATE | MAP_ANONYMOUS)
+        # Too small, or broken?  That is told in words we had rather not parse, so both try again.
+        large = _large_room(cap)
         try:
             return memoryview(large)[: into(data, large)]
         except cramjam.DecompressionError as error:
             problem = error
     raise MalformedMessage(f"{codec.name.lower()}, with room for {cap} bytes: {problem}")
+
+
+def _large_room(size: int) -> mmap:
+    """Memory whose pages cost nothing until they are written to."""
+    try:
+        return mmap(-1, size, flags=MAP_PRIVATE | MAP_ANONYMOUS)
+    except OSError as error:  # which would be taken for a failure of the disk
+        raise MemoryError(f"no room for {size} bytes") from error
 
 
 _XERIAL_MAGIC = b"\x82SNAPPY\0"

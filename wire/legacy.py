@@ -22,6 +22,8 @@ from trilogue.wire.records import build as build_batch
 _ENTRY = Struct(">qiI")
 """Offset, size, checksum; the size counts the checksum and what it covers."""
 _CRC_SIZE = 4
+_SHORTEST = 14
+"""Checksum, magic, attributes and the lengths of a key and a value that are not there."""
 _TIMESTAMP, _LENGTH = Struct(">q"), Struct(">i")
 
 
@@ -38,6 +40,7 @@ class _Message(NamedTuple):
 def records(buf: Bytes, *, cap: int = INFLATED_CAP, partial_ok: bool = False) -> Iterator[Record]:
     """All records of a message set, at their offsets in the log, checksums compared.
 
+    `cap` bounds what each compressed message inflates to.
     With `partial_ok` what is left of a message that was cut off at the end is passed over in silence.
     """
     for message in _messages(memoryview(buf), partial_ok):
@@ -48,13 +51,16 @@ def records(buf: Bytes, *, cap: int = INFLATED_CAP, partial_ok: bool = False) ->
 def up_convert(buf: Bytes, *, cap: int = INFLATED_CAP) -> bytearray:
     """One batch of everything in a message set that a producer sent.
 
-    Offsets are counted anew: a producer's mean nothing.  The batch is compressed as the set was.  If any
-    message claims log-append time, so does the batch, and whoever minds that in a batch will mind it here.
+    Offsets are counted anew: a producer's mean nothing.  The batch is compressed as the set was; what is
+    compressed must be a single message, as for Kafka.  If any message claims log-append time, so does the
+    batch, and whoever minds that in a batch will mind it here.
     """
     codec, stamp = Codec.NONE, None
     converted: list[Record] = []
     for message in _messages(memoryview(buf)):
-        codec = message.codec or codec
+        if codec or (message.codec and converted):
+            raise MalformedMessage("a compressed message that is not alone in its set")
+        codec = message.codec
         if message.log_append_time:
             stamp = message.timestamp
         for inner in _unwrapped(message, cap):
@@ -135,13 +141,15 @@ def _messages(view: memoryview, partial_ok: bool = False) -> Iterator[_Message]:
             raise MalformedMessage(f"a message begins with {_ENTRY.size} bytes, {end - at} left")
         offset, size, checksum = _ENTRY.unpack_from(view, at)
         start, at = at + _ENTRY.size, at + LOG_OVERHEAD + size
-        if size < _CRC_SIZE:
-            raise MalformedMessage(f"a message of {size} bytes")
+        if size < _SHORTEST:
+            raise MalformedMessage(f"a message of {size} bytes, which cannot be less than {_SHORTEST}")
         if at > end:
             if partial_ok:
                 return
             raise MalformedMessage(f"a message of {size} bytes, {end - start + _CRC_SIZE} left")
         message = view[start:at]
+        if message[0] not in (0, 1):
+            raise MalformedMessage(f"a message of magic {message[0]}, not 0 or 1")
         if crc32(message) != checksum:
             raise MalformedMessage(f"the message at offset {offset} does not match its checksum")
         yield _read(offset, message)
@@ -149,8 +157,6 @@ def _messages(view: memoryview, partial_ok: bool = False) -> Iterator[_Message]:
 
 def _read(offset: int, message: memoryview) -> _Message:
     """`message` is what the checksum covers: magic, attributes, timestamp, key and value."""
-    if len(message) < 2 or message[0] > 1:
-        raise MalformedMessage(f"a message of magic {message[0] if message else 'none'}, not 0 or 1")
     magic, attributes = message[0], message[1]
     codec = attributes & CODEC_MASK
     if codec >= Codec.ZSTD:
@@ -210,7 +216,7 @@ def _unwrapped(wrapper: _Message, cap: int) -> list[_Message]:
 def _base_offset(wrapper: int, last: int) -> int:
     """Where messages inside a wrapper begin that count from zero and end at `last`."""
     if wrapper == 0:
-        return 0  # old versions of librdkafka leave it so when they produce
+        return 0  # many old producers leave it so
     if wrapper < last:
         raise MalformedMessage(f"a wrapper at offset {wrapper} around messages up to {last}")
     return wrapper - last

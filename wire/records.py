@@ -94,7 +94,8 @@ class Header(NamedTuple):
         """Counts over the whole range of offsets, gaps included; after 2^31-1 comes 0."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
-        return (self.base_sequence + self.last_offset_delta) & 0x7FFF_FFFF
+        last = self.base_sequence + self.last_offset_delta
+        return last if last < 2**31 else last - 2**31
 
     @property
     def codec(self) -> Codec:

@@ -15,7 +15,6 @@ from trilogue.wire.apis.produce import ProduceRequest
 from trilogue.wire.frame import write_request, write_response
 from trilogue.wire.records import Record, build
 
-
 ROOT = Path(__file__).resolve().parents[2]
 
 

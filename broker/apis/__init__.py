@@ -1,0 +1,1 @@
+"""What the broker answers, one file per API; the same names as in `wire/apis`."""

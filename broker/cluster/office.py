@@ -1,0 +1,201 @@
+"""The controller's office: takes it when it is empty, elects leaders while it holds it, and carries out wishes.
+
+A wish is decided by the pure functions of `controller.py` on the image we have, and committed together with a
+check that the controller is still who it was.  If somebody was quicker, it is decided anew on a newer image.
+"""
+
+import logging
+import random
+from collections.abc import Callable, Mapping, Sequence
+
+import trio
+
+from trilogue.broker.cluster import controller
+from trilogue.broker.cluster.controller import Change, NewTopic
+from trilogue.broker.cluster.image import (
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    PRODUCER_IDS,
+    Image,
+    PartitionState,
+    Topic,
+    config_path,
+    to_json,
+)
+from trilogue.broker.cluster.store import Check, Conflict, Create, Delete, Op, Update
+from trilogue.broker.cluster.view import View
+from trilogue.wire.errors import BrokerError, ErrorCode
+from trilogue.wire.schema import ZERO_UUID
+
+logger = logging.getLogger(__name__)
+
+ATTEMPTS = 20
+"""How often a wish is decided anew.  More would mean that two parties overwrite each other for ever."""
+
+ELECTIONS_PER_COMMIT = 1000
+"""A store may bound the size of one commit; ZooKeeper's is a megabyte."""
+
+PRODUCER_ID_BLOCK = 1000
+
+
+class Office:
+    def __init__(self, view: View, node_id: int, chance: random.Random, unclean: Callable[[Image], set[str]]) -> None:
+        self._view, self._node_id, self._chance, self._unclean = view, node_id, chance, unclean
+        self._producer_ids = iter(range(0))
+
+    @property
+    def holds(self) -> bool:
+        return self._view.image.controller == self._node_id
+
+    # -- holding it ----------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Never ends."""
+        while True:
+            image = self._view.image
+            try:
+                if image.controller == -1:
+                    await self._take()
+                elif self.holds:
+                    await self._elect(image)
+            except Conflict as conflict:
+                logger.debug("decided on what has changed meanwhile: %s", conflict)
+            await self._view.newer_than(image)
+
+    async def _take(self) -> None:
+        """Become the controller, and raise the epoch in the same commit: never two under one number."""
+        image = self._view.image
+        epoch = str(image.controller_epoch + 1).encode()
+        first = image.controller_epoch_version == -1
+        raised = (
+            Create(CONTROLLER_EPOCH, epoch)
+            if first
+            else Update(CONTROLLER_EPOCH, epoch, image.controller_epoch_version)
+        )
+        name = to_json(version=2, brokerid=self._node_id)
+        await self._view.session.commit([Create(CONTROLLER, name, ephemeral=True), raised])
+
+    async def _elect(self, image: Image) -> None:
+        changes = controller.elections(image, self._unclean(image))
+        for at in range(0, len(changes), ELECTIONS_PER_COMMIT):
+            await self._commit(
+                image, [each.op(image.controller_epoch) for each in changes[at : at + ELECTIONS_PER_COMMIT]]
+            )
+
+    async def _commit(self, image: Image, ops: Sequence[Op]) -> None:
+        await self._view.session.commit([Check(CONTROLLER_EPOCH, image.controller_epoch_version), *ops])
+
+    # -- wishes --------------------------------------------------------------------------------
+
+    async def _carry_out(self, decide: Callable[[Image], Sequence[Op]]) -> None:
+        """Decide, commit, and come back when our own image shows it."""
+        for _ in range(ATTEMPTS):
+            image = self._view.image
+            if not self.holds:
+                raise BrokerError(ErrorCode.NOT_CONTROLLER, f"broker {image.controller} is the controller")
+            ops = decide(image)
+            if not ops:
+                return
+            try:
+                await self._commit(image, ops)
+                done = True
+            except Conflict as conflict:
+                logger.debug("deciding anew: %s", conflict)
+                done = False
+            await self._view.newer_than(image)
+            if done:
+                return
+        raise BrokerError(
+            ErrorCode.UNKNOWN_SERVER_ERROR, "the cluster's metadata changes faster than it can be changed"
+        )
+
+    async def create_topic(
+        self, new: NewTopic, defaults: tuple[int, int], *, topic_id: bytes | None = None, dry_run: bool = False
+    ) -> Topic:
+        """Returns when it can be written to."""
+        chosen = topic_id or self._fresh_id()
+        start = self._chance.randrange(1 << 16)
+        if dry_run:
+            return controller.plan_topic(self._view.image, new, chosen, defaults, start)
+
+        def decide(image: Image) -> Sequence[Op]:
+            planned = controller.plan_topic(image, new, chosen, defaults, start)
+            return controller.create_ops(planned, new.configs, image.controller_epoch)
+
+        await self._carry_out(decide)
+        await self._view.until(lambda image: chosen in image.topic_names)
+        return self._view.image.topics[new.name]
+
+    async def delete_topic(self, name: str) -> None:
+        def decide(image: Image) -> Sequence[Op]:
+            if name not in image.topics:
+                raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return controller.delete_ops(image, name)
+
+        await self._carry_out(decide)
+
+    async def add_partitions(
+        self, name: str, count: int, assignments: Sequence[Sequence[int]] | None, *, dry_run: bool = False
+    ) -> None:
+        start = self._chance.randrange(1 << 16)
+        if dry_run:
+            controller.plan_partitions(self._view.image, name, count, assignments, start)
+            return
+
+        def decide(image: Image) -> Sequence[Op]:
+            after = controller.plan_partitions(image, name, count, assignments, start)
+            return controller.grow_ops(image.topics[name], after, image.controller_epoch)
+
+        await self._carry_out(decide)
+
+    async def change_partition(
+        self, topic: str, partition: int, decide_state: Callable[[Image, PartitionState], PartitionState]
+    ) -> None:
+        """Give a partition another leader or ISR."""
+
+        def decide(image: Image) -> Sequence[Op]:
+            state = image.partition(topic, partition)
+            if state is None:
+                raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return [Change(topic, partition, decide_state(image, state)).op(image.controller_epoch)]
+
+        await self._carry_out(decide)
+
+    async def alter_configs(self, wishes: Mapping[tuple[str, str], Mapping[str, str] | None]) -> None:
+        """Replace the settings of resources, by kind and name; None or nothing left removes them."""
+
+        def decide(image: Image) -> Sequence[Op]:
+            ops: list[Op] = []
+            for (kind, name), config in wishes.items():
+                path, there = config_path(kind, name), (kind, name) in image.configs
+                if config:
+                    data = to_json(version=1, config=dict(config))
+                    ops.append(Update(path, data) if there else Create(path, data))
+                elif there:
+                    ops.append(Delete(path))
+            return ops
+
+        await self._carry_out(decide)
+
+    async def producer_id(self) -> int:
+        """One that nobody has had.  Brokers take them from the store a block at a time."""
+        for number in self._producer_ids:
+            return number
+        for _ in range(ATTEMPTS):
+            node = await self._view.session.read(PRODUCER_IDS)
+            start = int(node.data) if node else 0
+            taken = str(start + PRODUCER_ID_BLOCK).encode()
+            op = Update(PRODUCER_IDS, taken, node.version) if node else Create(PRODUCER_IDS, taken)
+            try:
+                await self._view.session.commit([op])
+            except Conflict:
+                await trio.lowlevel.checkpoint()
+                continue
+            self._producer_ids = iter(range(start, start + PRODUCER_ID_BLOCK))
+            return next(self._producer_ids)
+        raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "no block of producer ids could be taken")
+
+    def _fresh_id(self) -> bytes:
+        while (drawn := self._chance.randbytes(16)) == ZERO_UUID or drawn in self._view.image.topic_names:
+            pass
+        return drawn

@@ -1,0 +1,49 @@
+"""A broker's own view of the cluster: follows the store, and tells those who wait for something to be so."""
+
+from collections.abc import Callable
+
+import trio
+
+from trilogue.broker.cluster.image import Image
+from trilogue.broker.cluster.store import Session
+
+
+class View:
+    """Holds the newest image this broker has.  `image` is replaced, never changed."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.image = Image()
+        self._listeners: list[Callable[[Image, Image], None]] = []
+        self._moved = trio.Event()
+
+    def listen(self, listener: Callable[[Image, Image], None]) -> None:
+        """Call it with every two consecutive images, the old and the new, without a task switch in between."""
+        self._listeners.append(listener)
+
+    async def load(self) -> None:
+        """Read everything there is."""
+        self._take(Image().apply(await self.session.tree()))
+
+    async def follow(self) -> None:
+        """Never ends: reads again what has changed."""
+        while True:
+            paths = await self.session.changed()
+            self._take(self.image.apply(await self.session.read_all(sorted(paths))))
+
+    async def until(self, condition: Callable[[Image], bool]) -> None:
+        """Return when the image is as wished."""
+        while not condition(self.image):
+            await self._moved.wait()
+
+    async def newer_than(self, seen: Image) -> None:
+        """Return when there is another image than this one."""
+        while self.image is seen:
+            await self._moved.wait()
+
+    def _take(self, image: Image) -> None:
+        before, self.image = self.image, image
+        for listener in self._listeners:
+            listener(before, image)
+        self._moved.set()
+        self._moved = trio.Event()

@@ -1,0 +1,262 @@
+"""The gate: one task that serves every socket that is ready.
+
+It waits for a nested epoll, and then, for each ready socket in turn, receives once, handles all complete frames,
+and sends all their answers in one call.  Only a connection that has to wait (for data, for followers, for a peer
+that does not read) leaves the gate for a task of its own, which finishes the answer, drains what has arrived
+meanwhile, and puts it back.
+
+Measured against a task per connection, in one run: equal for large batches, 1.8x the requests with 50 connections
+of one small request each.  What mattered: a receive buffer of 128 KiB, no cancel scope or spawned task per
+request, and draining.
+"""
+
+import errno
+import logging
+import select
+import socket
+from typing import TYPE_CHECKING
+
+import trio
+
+from trilogue.broker.connection import Connection, Hangup, Peer
+from trilogue.wire.errors import MalformedMessage
+from trilogue.wire.frame import SIZE
+
+if TYPE_CHECKING:
+    from trilogue.broker.server import Broker, Listener
+
+logger = logging.getLogger(__name__)
+
+RECEIVE_BYTES = 128 * 1024
+"""With 16 KiB, produce fell to 0.7x."""
+
+READY_PER_TURN = 256
+SPARE_BUFFERS = 8
+SPARE_BYTES = 4 << 20
+"""Large frames need buffers of their own; a few of those are kept, warm, for the next."""
+
+SWEEP_SECONDS = 1.0
+SIZE_SECONDS = 10.0
+"""How long the four bytes of a size may take.  Who needs longer is not a client."""
+
+
+class Gate:
+    def __init__(self, broker: "Broker", nursery: trio.Nursery) -> None:
+        self._broker, self._nursery = broker, nursery
+        self._epoll = select.epoll()
+        self._listeners: dict[int, Listener] = {}
+        self._connections: dict[int, Connection] = {}
+        self._buffer = bytearray(RECEIVE_BYTES)
+        self._view = memoryview(self._buffer)
+        self._spare: list[bytearray] = []
+        self._scolded: set[str] = set()
+
+    def add(self, listener: "Listener") -> None:
+        for sock in listener.sockets:
+            self._listeners[sock.fileno()] = listener
+            self._epoll.register(sock.fileno(), select.EPOLLIN)
+
+    @property
+    def connections(self) -> int:
+        return len(self._connections)
+
+    # -- the loop ------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Never ends."""
+        listeners, connections, poll = self._listeners, self._connections, self._epoll.poll
+        while True:
+            await trio.lowlevel.wait_readable(self._epoll.fileno())
+            self._now = trio.current_time()
+            for fd, _ in poll(0, READY_PER_TURN):
+                if fd in connections:
+                    self._serve(connections[fd])
+                elif fd in listeners:
+                    self._accept(fd)
+
+    def stop_listening(self) -> None:
+        for fd, listener in self._listeners.items():
+            self._epoll.unregister(fd)
+            for sock in listener.sockets:
+                if sock.fileno() == fd:
+                    sock.close()
+        self._listeners.clear()
+
+    def close(self) -> None:
+        for connection in list(self._connections.values()):
+            self._close(connection)
+        self._epoll.close()
+
+    async def sweep(self) -> None:
+        """Never ends: closes connections that have been silent for too long."""
+        while True:
+            await trio.sleep(SWEEP_SECONDS)
+            now = trio.current_time()
+            idle = self._broker.config["connections.max.idle.ms"] / 1000
+            for connection in list(self._connections.values()):
+                if connection.aside:
+                    continue
+                silent = now - connection.last_active
+                if silent > idle or (0 < connection.tail_size < SIZE.size and silent > SIZE_SECONDS):
+                    self._close(connection)
+
+    # -- connections ---------------------------------------------------------------------------
+
+    def _accept(self, fd: int) -> None:
+        listener = self._listeners[fd]
+        server = next(sock for sock in listener.sockets if sock.fileno() == fd)
+        for _ in range(READY_PER_TURN):
+            try:
+                sock, address = server.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in (errno.EMFILE, errno.ENFILE):
+                    logger.error("no more connections: the limit of open files is reached")
+                return
+            if len(self._connections) >= self._broker.config["max.connections"]:
+                sock.close()
+                continue
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            try:
+                local = sock.getsockname()[:2]
+            except OSError:
+                sock.close()  # gone before we could greet
+                continue
+            connection = Connection(self._broker, sock, Peer(listener.name, address[0], local))
+            connection.last_active = self._now
+            self._connections[sock.fileno()] = connection
+            self._epoll.register(sock.fileno(), select.EPOLLIN)
+
+    def _serve(self, connection: Connection) -> None:
+        """One turn of a connection that has something to read."""
+        try:
+            if not self._receive(connection):
+                self._close(connection)
+            elif connection.later is not None or not connection.flush():
+                self._set_aside(connection)
+        except (MalformedMessage, Hangup, OSError) as error:
+            self._drop(connection, error)
+        except Exception:
+            logger.exception("a bug of ours, met by %s", connection.peer)
+            self._close(connection)
+
+    def _receive(self, connection: Connection) -> bool:
+        """Read once and handle what is complete.  False if the peer has hung up."""
+        connection.last_active = self._now
+        if connection.tail is not None:
+            return self._receive_more(connection, connection.tail)
+        try:
+            size = connection.sock.recv_into(self._buffer)
+        except BlockingIOError:
+            return True
+        if size == 0:
+            return False
+        done = connection.feed(self._view[:size])
+        if done < size:
+            self._keep(connection, self._view[done:size])
+        return True
+
+    def _receive_more(self, connection: Connection, tail: bytearray) -> bool:
+        """Go on with a frame that has begun; never beyond its end: what follows it comes into the shared buffer."""
+        have = connection.tail_size
+        wanted = SIZE.size if have < SIZE.size else SIZE.size + SIZE.unpack_from(tail)[0]
+        if wanted > len(tail):
+            # Grows with what has arrived, not with what was announced; replaced, because views of it may live on.
+            tail = bytearray(min(wanted, 2 * max(have, RECEIVE_BYTES)))
+            tail[:have] = connection.tail[:have] if connection.tail else b""
+            connection.tail = tail
+        with memoryview(tail) as view:
+            try:
+                size = connection.sock.recv_into(view[have : min(wanted, len(tail))])
+            except BlockingIOError:
+                return True
+        if size == 0:
+            return False
+        connection.tail_size = have + size
+        if connection.tail_size >= SIZE.size:
+            self._drain(connection)
+        return True
+
+    def _drain(self, connection: Connection) -> None:
+        """Handle the complete frames among what was kept."""
+        tail, size = connection.tail, connection.tail_size
+        if tail is None:
+            return
+        with memoryview(tail) as view, view[:size] as filled:
+            done = connection.feed(filled)
+        if done == size:
+            connection.tail, connection.tail_size = None, 0
+            self._recycle(tail)
+        elif done:
+            tail[: size - done] = tail[done:size]
+            connection.tail_size = size - done
+
+    def _keep(self, connection: Connection, rest: memoryview) -> None:
+        if self._spare and len(rest) > SIZE.size and len(rest) <= len(self._spare[-1]):
+            connection.tail = self._spare.pop()
+            connection.tail[: len(rest)] = rest
+        else:
+            connection.tail = bytearray(rest)
+        connection.tail_size = len(rest)
+
+    def _recycle(self, tail: bytearray) -> None:
+        if RECEIVE_BYTES <= len(tail) <= SPARE_BYTES and len(self._spare) < SPARE_BUFFERS:
+            self._spare.append(tail)
+
+    # -- connections that wait -----------------------------------------------------------------
+
+    def _set_aside(self, connection: Connection) -> None:
+        # Out of the epoll altogether: with an empty mask it would still go on reporting that the peer hung up.
+        self._epoll.unregister(connection.sock.fileno())
+        connection.aside = True
+        self._nursery.start_soon(self._attend, connection)
+
+    async def _attend(self, connection: Connection) -> None:
+        """Everything that has to be waited for, until the connection can go back to the gate."""
+        try:
+            while True:
+                if connection.later is not None:
+                    await connection.finish()
+                while not connection.flush():
+                    await trio.lowlevel.wait_writable(connection.sock)
+                before = connection.tail_size
+                self._drain(connection)
+                if connection.later is None and not connection.out and connection.tail_size == before:
+                    break
+            connection.last_active = trio.current_time()
+            connection.aside = False
+            self._epoll.register(connection.sock.fileno(), select.EPOLLIN)
+        except (MalformedMessage, Hangup, OSError, trio.ClosedResourceError) as error:
+            self._drop(connection, error)
+        except Exception:
+            logger.exception("a bug of ours, met by %s", connection.peer)
+            self._close(connection)
+
+    def _drop(self, connection: Connection, error: Exception) -> None:
+        """Close, and say why if that helps anybody: once for each kind of trouble, not once for each attempt."""
+        if isinstance(error, MalformedMessage | Hangup):
+            said = f"{connection.peer}: {error}"
+            if said not in self._scolded and len(self._scolded) < 1000:
+                self._scolded.add(said)
+                logger.warning("closed a connection from %s", printable(said))
+        self._close(connection)
+
+    def _close(self, connection: Connection) -> None:
+        fd = connection.sock.fileno()
+        if fd < 0:
+            return
+        trio.lowlevel.notify_closing(connection.sock)
+        del self._connections[fd]
+        if not connection.aside:
+            self._epoll.unregister(fd)
+        connection.sock.close()
+        if connection.later is not None:
+            connection.later.close()
+            connection.later = None
+
+
+def printable(text: str) -> str:
+    """What strangers say does not get to move our terminal's cursor."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

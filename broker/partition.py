@@ -1,0 +1,254 @@
+"""One partition on this broker: its log, its role, its high watermark, and who waits for it.
+
+The high watermark is how far every replica in sync has come; consumers read below it.  It is moved by `_advance`
+and by nothing else.  A decision and its write have no `await` between them: that is the lock.
+"""
+
+import logging
+from typing import NamedTuple
+
+import trio
+
+from trilogue.broker.cluster.image import PartitionState
+from trilogue.storage.log import AppendResult, Log
+from trilogue.storage.producers import Origin
+from trilogue.storage.slices import Slice
+from trilogue.wire.errors import BrokerError, ErrorCode
+
+logger = logging.getLogger(__name__)
+
+NO_EPOCH = -1
+
+
+class Bell:
+    """Wakes whoever waits for news of any of several partitions."""
+
+    __slots__ = ("_event",)
+
+    def __init__(self) -> None:
+        self._event = trio.Event()
+
+    def ring(self) -> None:
+        self._event.set()
+
+    async def wait(self) -> None:
+        await self._event.wait()
+        self._event = trio.Event()
+
+
+class Follower:
+    """How far another replica has come, as its fetches say."""
+
+    __slots__ = ("caught_up_at", "end_offset", "start_offset")
+
+    def __init__(self) -> None:
+        self.end_offset = -1
+        self.start_offset = -1
+        self.caught_up_at = 0.0
+
+
+class Read(NamedTuple):
+    """What a fetch finds in one partition."""
+
+    records: Slice | None
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    diverging: tuple[int, int] | None = None
+    """(epoch, end offset) where the reader's log parts from ours."""
+
+
+class Partition:
+    """Made by `replicas.py`, which tells it what it is: `lead` or `follow`."""
+
+    __slots__ = (
+        "_bells",
+        "_followers",
+        "epoch_start",
+        "high_watermark",
+        "index",
+        "log",
+        "min_isr",
+        "node_id",
+        "state",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(
+        self, node_id: int, topic: str, index: int, topic_id: bytes, log: Log, high_watermark: int, min_isr: int
+    ) -> None:
+        self.node_id, self.topic, self.index, self.topic_id, self.log = node_id, topic, index, topic_id, log
+        self.high_watermark = max(min(high_watermark, log.end_offset), log.start_offset)
+        self.min_isr = min_isr
+        self.state: PartitionState = PartitionState((), -1, NO_EPOCH, ())
+        self.epoch_start = 0
+        """Where our reign began.  Until the high watermark is there, we do not know what is committed."""
+        self._followers: dict[int, Follower] = {}
+        self._bells: set[Bell] = set()
+
+    def __repr__(self) -> str:
+        return f"Partition({self.topic}-{self.index}, epoch {self.state.leader_epoch}, {self.log!r})"
+
+    @property
+    def leads(self) -> bool:
+        return self.state.leader == self.node_id
+
+    @property
+    def leader_epoch(self) -> int:
+        return self.state.leader_epoch
+
+    # -- roles ---------------------------------------------------------------------------------
+
+    def become(self, state: PartitionState) -> None:
+        """Take over a newer state.  An older one is history; an equal epoch may still change the ISR."""
+        if (state.leader_epoch, state.version) < (self.state.leader_epoch, self.state.version):
+            return
+        new_reign = state.leader_epoch != self.state.leader_epoch
+        self.state = state
+        if new_reign and self.leads:
+            self.epoch_start = self.log.end_offset
+            self.log.begin_epoch(state.leader_epoch)
+            self._followers = {each: Follower() for each in state.replicas if each != self.node_id}
+        if self.leads:
+            self._advance()
+        if new_reign:
+            self.ring()  # whoever waits under the old reign must hear that it is over
+
+    # -- waiting -------------------------------------------------------------------------------
+
+    def watch(self, bell: Bell) -> None:
+        self._bells.add(bell)
+
+    def unwatch(self, bell: Bell) -> None:
+        self._bells.discard(bell)
+
+    def ring(self) -> None:
+        for bell in self._bells:
+            bell.ring()
+
+    def _advance(self) -> None:
+        """Move the high watermark to what all replicas in sync have; never back, and not while they are too few."""
+        state = self.state
+        if len(state.isr) < self.min_isr and len(state.replicas) > 1:
+            return
+        reached = self.log.end_offset
+        for each in state.isr:
+            if each != self.node_id:
+                reached = min(reached, self._followers[each].end_offset)
+        if reached > self.high_watermark:
+            self.high_watermark = reached
+            self.ring()
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def check_leader(self, epoch: int = NO_EPOCH) -> None:
+        """Refuse unless we lead, under the epoch that the client believes in."""
+        if not self.leads:
+            problem = f"broker {self.node_id} does not lead {self.topic}-{self.index}"
+            raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, problem)
+        if epoch != NO_EPOCH and epoch != self.state.leader_epoch:
+            older = epoch < self.state.leader_epoch
+            code = ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH
+            raise BrokerError(code, f"{self.topic}-{self.index} is in epoch {self.state.leader_epoch}, not {epoch}")
+
+    def append(
+        self,
+        records: memoryview,
+        now_ms: int,
+        *,
+        acks: int = -1,
+        origin: Origin = Origin.CLIENT,
+        verified: bool = True,
+        transaction_version: int = 1,
+    ) -> AppendResult:
+        """Append as leader.  With acks -1 too few replicas in sync are a reason to write nothing."""
+        if not self.leads:
+            self.check_leader()
+        if acks == -1 and len(self.state.isr) < self.min_isr:
+            problem = f"{len(self.state.isr)} replicas in sync, {self.min_isr} needed for {self.topic}-{self.index}"
+            raise BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS, problem)
+        result = self.log.append_as_leader(
+            records,
+            leader_epoch=self.state.leader_epoch,
+            now_ms=now_ms,
+            origin=origin,
+            verified=verified,
+            transaction_version=transaction_version,
+        )
+        self._advance()
+        return result
+
+    def is_committed(self, offset: int) -> bool:
+        """Whether all replicas in sync have everything before this offset."""
+        return self.high_watermark >= offset
+
+    async def committed(self, offset: int, deadline: float) -> None:
+        """Wait for that.  Raises what a producer hears when it cannot be, or takes too long."""
+        epoch = self.state.leader_epoch
+        bell = Bell()
+        self.watch(bell)
+        try:
+            with trio.move_on_at(deadline):
+                while not self.is_committed(offset):
+                    await bell.wait()
+                    self.check_leader()
+                    if self.state.leader_epoch != epoch:
+                        raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another reign has begun")
+                if len(self.state.isr) < self.min_isr:
+                    raise BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+                return
+        finally:
+            self.unwatch(bell)
+        raise BrokerError(ErrorCode.REQUEST_TIMED_OUT, f"{self.topic}-{self.index}: replicas are too slow")
+
+    # -- reading -------------------------------------------------------------------------------
+
+    @property
+    def last_stable_offset(self) -> int:
+        return self.log.last_stable_offset(self.high_watermark)
+
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        committed_only: bool,
+        min_one: bool,
+        epoch: int = NO_EPOCH,
+        last_fetched_epoch: int = NO_EPOCH,
+    ) -> Read:
+        """What a consumer gets from `offset` on."""
+        if epoch != NO_EPOCH or not self.leads:
+            self.check_leader(epoch)
+        stable = self.last_stable_offset
+        if last_fetched_epoch != NO_EPOCH:
+            known, end = self.log.epoch_end_offset(last_fetched_epoch)
+            if end == -1:
+                problem = f"{self.topic}-{self.index}: epoch {last_fetched_epoch} is unknown here"
+                raise BrokerError(ErrorCode.OFFSET_OUT_OF_RANGE, problem)
+            if known < last_fetched_epoch or end < offset:
+                return Read(None, self.high_watermark, stable, self.log.start_offset, (known, end))
+        limit = stable if committed_only else self.high_watermark
+        records = self.log.read(offset, max_bytes, up_to=limit, min_one=min_one)
+        return Read(records, self.high_watermark, stable, self.log.start_offset)
+
+    def visible_end(self, committed_only: bool) -> int:
+        """The offset that a consumer believes to be the end."""
+        if self.high_watermark < self.epoch_start:
+            problem = f"{self.topic}-{self.index}: what is committed is not known yet"
+            raise BrokerError(ErrorCode.OFFSET_NOT_AVAILABLE, problem)
+        return self.last_stable_offset if committed_only else self.high_watermark
+
+    # -- shortening ----------------------------------------------------------------------------
+
+    def forget_before(self, offset: int) -> int:
+        """DeleteRecords: nothing before `offset` is read any more; -1 is the high watermark."""
+        self.check_leader()
+        if not self.log.config.delete:
+            raise BrokerError(ErrorCode.POLICY_VIOLATION, f"{self.topic} is compacted: its records are not deleted")
+        wanted = self.high_watermark if offset == -1 else offset
+        if wanted < 0 or wanted > self.high_watermark:
+            raise BrokerError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{wanted} is not below {self.high_watermark}")
+        self.log.raise_start(wanted, self.high_watermark)
+        return self.log.start_offset

@@ -1,0 +1,208 @@
+"""The two sparse indexes of a segment: offset to position, and timestamp to offset.
+
+An entry is made about every `index.interval.bytes` of log.  Entries gather in memory and go to the file a few hundred at
+a time: a `pwrite` each would cost as much as a quarter of the append that they belong to.  What a crash takes
+with it is made again from the log, so nothing depends on these files being complete; and because they may hold
+anything after a crash, whoever uses an entry checks it against the batch it points to (`segment.py`).
+"""
+
+import os
+from bisect import bisect_right
+from struct import Struct
+
+from trilogue.storage.files import File, Handle, OpenFiles, read_up_to, unlink_if_there, write_all
+
+SPILL_ENTRIES = 32
+"""How many gather in memory: few enough that an idle partition which was busy once holds little."""
+
+PAGE_ENTRIES = 256
+"""Down to this many entries a search reads single ones from the file, then all of them at once."""
+
+OFFSET_ENTRY = Struct(">ii")
+TIME_ENTRY = Struct(">qi")
+
+
+class Index:
+    """Entries of one size, sorted by their first field, in a file and behind it in memory."""
+
+    __slots__ = ("_entry", "_file", "_stored", "_stored_last", "pending")
+
+    def __init__(self, entry: Struct, path: str, pool: OpenFiles, size: int) -> None:
+        self._entry = entry
+        self._file = File(path, pool)
+        self._stored = size // entry.size
+        """How many are in the file."""
+        self._stored_last: tuple[int, int] | None = None
+        self.pending: list[tuple[int, int]] = []
+        """Those that are not in the file yet.  The hot path adds to it by itself (`Segment.mark`)."""
+        if self._stored:
+            self._stored_last = self.at(self._stored - 1)
+
+    @property
+    def path(self) -> str:
+        return self._file.path
+
+    @property
+    def count(self) -> int:
+        return self._stored + len(self.pending)
+
+    @property
+    def size(self) -> int:
+        """Bytes, with those that are not in the file yet."""
+        return self.count * self._entry.size
+
+    @property
+    def last(self) -> tuple[int, int] | None:
+        return self.pending[-1] if self.pending else self._stored_last
+
+    def add(self, first: int, second: int) -> None:
+        """Append an entry; the caller sees to the order."""
+        self.pending.append((first, second))
+        if len(self.pending) >= SPILL_ENTRIES:
+            self.spill()
+
+    def spill(self) -> None:
+        """Bring what has gathered into the file."""
+        if self.pending:
+            content = b"".join([self._entry.pack(*entry) for entry in self.pending])
+            write_all(self._file.create().fd, content, self._stored * self._entry.size)
+            self._stored += len(self.pending)
+            self._stored_last = self.pending[-1]
+            self.pending.clear()
+
+    def at(self, number: int) -> tuple[int, int]:
+        """One entry."""
+        if number >= self._stored:
+            return self.pending[number - self._stored]
+        size = self._entry.size
+        first, second = self._entry.unpack(read_up_to(self._file.open().fd, size, number * size))
+        return first, second
+
+    def find(self, wanted: int) -> int:
+        """The number of the last entry whose first field is at most `wanted`; -1 if there is none."""
+        if self.pending and self.pending[0][0] <= wanted:
+            return self._stored + bisect_right(self.pending, wanted, key=_first) - 1
+        low, high = 0, self._stored
+        while high - low > PAGE_ENTRIES:
+            middle = (low + high) // 2
+            if self.at(middle)[0] <= wanted:
+                low = middle
+            else:
+                high = middle
+        size = self._entry.size
+        page = read_up_to(self._file.open().fd, (high - low) * size, low * size) if low < high else b""
+        origin = low
+        while low < high:
+            middle = (low + high) // 2
+            if self._entry.unpack_from(page, (middle - origin) * size)[0] <= wanted:
+                low = middle + 1
+            else:
+                high = middle
+        return low - 1
+
+    def keep(self, count: int) -> None:
+        """Drop all entries but the first `count`."""
+        self.spill()
+        if count < self._stored:
+            os.ftruncate(self._file.open().fd, count * self._entry.size)
+            self._stored = count
+            self._stored_last = self.at(count - 1) if count else None
+
+    def handle(self) -> Handle:
+        """The file, open."""
+        return self._file.create()
+
+    def sleep(self) -> None:
+        """Let go of the file."""
+        self._file.sleep()
+
+    def rename(self, path: str) -> None:
+        """Move the file, if there is one; entries in memory follow."""
+        if os.path.exists(self._file.path):
+            self._file.rename(path)
+        self._file.path = path
+
+    def remove(self) -> None:
+        """Delete the file and forget everything."""
+        self._file.sleep()
+        unlink_if_there(self._file.path)
+        self._stored = 0
+        self._stored_last = None
+        self.pending.clear()
+
+
+class OffsetIndex(Index):
+    """Last offset of a batch, relative to the segment's first -> where that batch begins."""
+
+    __slots__ = ("_base",)
+
+    def __init__(self, path: str, pool: OpenFiles, size: int, base_offset: int) -> None:
+        super().__init__(OFFSET_ENTRY, path, pool, size)
+        self._base = base_offset
+
+    def append(self, last_offset: int, position: int) -> None:
+        self.add(last_offset - self._base, position)
+
+    def lookup(self, offset: int) -> tuple[int, int]:
+        """(offset, position) of the last entry at or before `offset`; the segment's beginning if there is none."""
+        number = self.find(offset - self._base)
+        if number < 0:
+            return self._base, 0
+        relative, position = self.at(number)
+        return self._base + relative, position
+
+    def truncate(self, offset: int) -> None:
+        """Drop the entries of `offset` and above."""
+        self.keep(self.find(offset - self._base - 1) + 1)
+
+
+class TimeIndex(Index):
+    """Largest timestamp so far -> last offset, relative, of the batch that brought it."""
+
+    __slots__ = ("_base", "newest")
+
+    def __init__(self, path: str, pool: OpenFiles, size: int, base_offset: int) -> None:
+        super().__init__(TIME_ENTRY, path, pool, size)
+        self._base = base_offset
+        self.newest = self.last_entry()[0]
+        """The timestamp of the newest entry; -1 if there is none."""
+
+    def append(self, timestamp: int, offset: int) -> None:
+        """Note a timestamp, if it is later than all before it."""
+        if timestamp > self.newest:
+            self.newest = timestamp
+            self.add(timestamp, offset - self._base)
+
+    def lookup(self, timestamp: int) -> tuple[int, int]:
+        """(timestamp, offset) of the last entry at or before `timestamp`; (-1, the first offset) if there is none."""
+        number = self.find(timestamp)
+        if number < 0:
+            return -1, self._base
+        found, relative = self.at(number)
+        return found, self._base + relative
+
+    def last_entry(self) -> tuple[int, int]:
+        """(timestamp, offset) of the newest entry; (-1, the first offset) if there is none."""
+        last = self.last
+        return (-1, self._base) if last is None else (last[0], self._base + last[1])
+
+    def truncate(self, offset: int) -> None:
+        """Drop the entries that speak of `offset` and above."""
+        relative = offset - self._base
+        low, high = 0, self.count
+        while low < high:
+            middle = (low + high) // 2
+            if self.at(middle)[1] < relative:
+                low = middle + 1
+            else:
+                high = middle
+        self.keep(low)
+        self.newest = self.last_entry()[0]
+
+    def remove(self) -> None:
+        super().remove()
+        self.newest = -1
+
+
+def _first(entry: tuple[int, int]) -> int:
+    return entry[0]

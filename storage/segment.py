@@ -1,0 +1,350 @@
+"""One .log file with its indexes.
+
+Only the newest segment of a log is written to; the others change by truncation and compaction alone.  The time
+a segment covers, and its aborted transactions, are read from its side files when somebody asks: an idle segment is a
+handful of numbers.
+
+An index is a hint.  Before an entry is believed, the batch it points to is looked at; if it is not the one that the
+entry speaks of, the indexes of the segment are made anew from the log, and a line is logged.
+"""
+
+import logging
+import os
+from collections.abc import Iterator
+
+from trilogue.storage import names
+from trilogue.storage.aborted import AbortedIndex
+from trilogue.storage.files import Bytes, File, Handle, OpenFiles, reserve, unlink_if_there, write_all
+from trilogue.storage.index import OFFSET_ENTRY, SPILL_ENTRIES, TIME_ENTRY, OffsetIndex, TimeIndex
+from trilogue.storage.scan import Damaged, batches, headers
+from trilogue.wire.records import NO_TIMESTAMP, Batch, Header
+
+logger = logging.getLogger(__name__)
+
+LARGEST_RELATIVE_OFFSET = 2**31 - 1
+
+RESERVE_FROM = 1 << 20
+RESERVE_STEP = 8 << 20
+"""A segment of at least the first reserves the second ahead: writing into allocated blocks is a tenth faster.  What is
+not used goes back when the segment is finished."""
+
+
+class Segment:
+    """The batches from `base_offset` up to the next segment's."""
+
+    __slots__ = (
+        "_aborted",
+        "_folder",
+        "_index",
+        "_pool",
+        "_sizes",
+        "_suffix",
+        "_timeindex",
+        "base_offset",
+        "created_ms",
+        "file",
+        "first_timestamp",
+        "newest",
+        "reserved",
+        "since_index",
+        "size",
+        "synced",
+    )
+
+    def __init__(
+        self,
+        folder: str,
+        base_offset: int,
+        pool: OpenFiles,
+        *,
+        created_ms: int,
+        sizes: dict[str, int] | None = None,
+        suffix: str = "",
+    ) -> None:
+        self._folder, self._suffix, self._pool = folder, suffix, pool
+        self._sizes = sizes
+        """Of the side files, as they were found; until the indexes are opened."""
+        self.base_offset = base_offset
+        self.file = File(self.path(names.LOG), pool)
+        self.size = sizes.get(names.LOG, 0) if sizes else 0
+        self.created_ms = created_ms
+        """Or last changed, for a segment that was found; it stands in where records carry no timestamps."""
+        self.first_timestamp: int | None = None
+        """Of its first batch, once somebody asked; -1 if that has none."""
+        self.since_index = 0
+        self.synced = self.size
+        """How much of it is known to survive a power cut."""
+        self.reserved = RESERVE_FROM
+        """Up to here blocks are allocated, or it is too early to bother."""
+        self._index: OffsetIndex | None = None
+        self._timeindex: TimeIndex | None = None
+        self._aborted: AbortedIndex | None = None
+        self.newest: tuple[int, int] | None = None
+        """What `time` answers, once it has been read."""
+
+    def __repr__(self) -> str:
+        return f"Segment({self.path(names.LOG)}, {self.size} bytes)"
+
+    def path(self, kind: str) -> str:
+        """Where one of its files is; `kind` is one of `names.SEGMENT_FILES`."""
+        return os.path.join(self._folder, names.numbered(self.base_offset, kind) + self._suffix)
+
+    def found_size(self, kind: str) -> int:
+        """How large one of its files was when the segment was found; 0 if it was not there."""
+        return self._sizes.get(kind, 0) if self._sizes else 0
+
+    def measure(self) -> None:
+        """Take the sizes from the files."""
+        self._sizes = {kind: os.stat(self.path(kind)).st_size for kind in names.SEGMENT_FILES}
+        self.size = self.synced = self._sizes[names.LOG]
+
+    @property
+    def index(self) -> OffsetIndex:
+        if self._index is None:
+            size = self.found_size(names.INDEX)
+            self._index = OffsetIndex(self.path(names.INDEX), self._pool, size, self.base_offset)
+        return self._index
+
+    @property
+    def timeindex(self) -> TimeIndex:
+        if self._timeindex is None:
+            size = self.found_size(names.TIMEINDEX)
+            self._timeindex = TimeIndex(self.path(names.TIMEINDEX), self._pool, size, self.base_offset)
+        return self._timeindex
+
+    @property
+    def aborted(self) -> AbortedIndex:
+        if self._aborted is None:
+            self._aborted = AbortedIndex(self.path(names.TXNINDEX), self._pool, self.found_size(names.TXNINDEX))
+        return self._aborted
+
+    # ---- writing -----------------------------------------------------------------------------------------
+
+    def create(self) -> None:
+        """Make the files.  They are there from the first append on, empty indexes included, as Kafka's are."""
+        self.file.create()
+        for kind in (names.INDEX, names.TIMEINDEX):
+            os.close(os.open(self.path(kind), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+        self.newest = (NO_TIMESTAMP, self.base_offset)
+
+    def append(self, data: Bytes, size: int, last_offset: int, max_timestamp: int, index_interval: int) -> None:
+        """Write one batch at the end.  If that fails nothing has changed, but for bytes after the end.
+
+        `Log.append_as_leader` does the same in line.
+        """
+        position = self.size
+        if position + size > self.reserved:
+            self.reserve()
+        write_all(self.file.open().fd, data, position)
+        self.size = position + size
+        self.note(position, size, last_offset, max_timestamp, index_interval)
+
+    def note(self, position: int, size: int, last_offset: int, max_timestamp: int, index_interval: int) -> None:
+        """Keep the indexes up to date with a batch that is in the file."""
+        if position == 0:
+            self.first_timestamp = max_timestamp
+        if max_timestamp > self.time()[0]:
+            self.newest = (max_timestamp, last_offset)
+        if self.since_index > index_interval:
+            self.mark(last_offset, position)
+            self.since_index = size
+        else:
+            self.since_index += size
+
+    def mark(self, last_offset: int, position: int) -> None:
+        """Make an entry in both indexes for the batch at `position`, whose timestamp has been taken in."""
+        base = self.base_offset
+        index, timeindex = self._index or self.index, self._timeindex or self.timeindex
+        pending = index.pending
+        pending.append((last_offset - base, position))
+        if len(pending) >= SPILL_ENTRIES:
+            index.spill()
+        timestamp, offset = self.newest or self.time()
+        if timestamp > timeindex.newest:
+            timeindex.append(timestamp, offset)
+
+    def reserve(self) -> None:
+        """Allocate blocks ahead.  Where that cannot be had, do not ask again."""
+        begin = max(self.size, self.reserved)
+        done = reserve(self.file.open().fd, begin, RESERVE_STEP)
+        self.reserved = begin + RESERVE_STEP if done else 2**63
+
+    def give_back(self) -> None:
+        """Free the blocks that were reserved and not used."""
+        if self.reserved > max(self.size, RESERVE_FROM):
+            os.ftruncate(self.file.open().fd, self.size)
+        self.reserved = RESERVE_FROM
+
+    def index_full(self, index_bytes: int) -> bool:
+        """Whether an index has no room for another entry under `segment.index.bytes`."""
+        return (
+            self.index.count >= index_bytes // OFFSET_ENTRY.size
+            or self.timeindex.count >= index_bytes // TIME_ENTRY.size - 1
+        )
+
+    def finish(self) -> None:
+        """Complete the side files: nothing will be appended for now."""
+        self.give_back()
+        if self.size:
+            self.timeindex.append(*self.time())
+        self.index.spill()
+        self.timeindex.spill()
+
+    def sleep(self) -> None:
+        """Let go of all descriptors.  Slices keep theirs."""
+        self.file.sleep()
+        for side in (self._index, self._timeindex, self._aborted):
+            if side is not None:
+                side.sleep()
+
+    def handles(self) -> list[Handle]:
+        """All its files, open, for somebody who syncs them."""
+        handles = [self.file.open(), self.index.handle(), self.timeindex.handle()]
+        if self.aborted.count:
+            handles.append(self.aborted.handle())
+        return handles
+
+    # ---- reading -----------------------------------------------------------------------------------------
+
+    def handle(self) -> Handle:
+        return self.file.open()
+
+    def headers(self, position: int = 0) -> Iterator[tuple[int, Header]]:
+        return headers(self.file.open().fd, position, self.size)
+
+    def batches(self, position: int = 0) -> Iterator[tuple[int, Batch]]:
+        return batches(self.file.open().fd, position, self.size)
+
+    def find(self, offset: int) -> tuple[int, Header] | None:
+        """Where the batch begins that holds `offset`, or the first after it; None if the segment ends before."""
+        for position, header in self.headers(self._start_for(offset)):
+            if header.base_offset + header.last_offset_delta >= offset:
+                return position, header
+        return None
+
+    def _start_for(self, offset: int) -> int:
+        """A position at or before the batch that holds `offset`, from the index if that can be believed."""
+        if offset <= self.base_offset:
+            return 0
+        for _ in "as found", "made anew":
+            entry_offset, position = self.index.lookup(offset)
+            if position == 0:
+                return 0
+            if self._is_batch_before(position, entry_offset):
+                return position
+            self.reindex("the index points to no batch")
+        return 0
+
+    def _is_batch_before(self, position: int, entry_offset: int) -> bool:
+        """Whether a batch begins here that does not begin after `entry_offset`.  (An entry may speak of the last of
+        several batches that were appended at once; brokers before Kafka 4.1 wrote such.)"""
+        if not 0 <= position < self.size:
+            return False
+        try:
+            _, header = next(self.headers(position))
+        except Damaged:
+            return False
+        return self.base_offset <= header.base_offset <= entry_offset
+
+    def time(self) -> tuple[int, int]:
+        """(largest timestamp, last offset of the batch that brought it); (-1, base offset) if there is none."""
+        if self.newest is None:
+            self.newest = self._read_time()
+        return self.newest
+
+    def _read_time(self) -> tuple[int, int]:
+        # A wrong answer lets retention delete too early, so the entry is checked and what follows it is read.
+        timestamp, offset = self.timeindex.last_entry()
+        if timestamp >= 0 and not self.has_time_entry(timestamp, offset):
+            self.reindex("the time index speaks of no batch")
+            timestamp, offset = self.timeindex.last_entry()
+        largest = (timestamp, offset)
+        try:
+            for _, header in self.headers(self._start_for(offset)):
+                if header.max_timestamp > largest[0]:
+                    largest = (header.max_timestamp, header.last_offset)
+        except Damaged as damage:
+            logger.warning("%s: %s", self.path(names.LOG), damage)
+        return largest
+
+    def has_time_entry(self, timestamp: int, offset: int) -> bool:
+        """Whether a batch ends at `offset` with that largest timestamp."""
+        if not self.base_offset <= offset <= self.base_offset + LARGEST_RELATIVE_OFFSET:
+            return False
+        try:
+            found = self.find(offset)
+        except Damaged:
+            return False
+        # Brokers before Kafka 3.7 noted the record, later ones the batch; both lie in the batch that is found.
+        return found is not None and found[1].base_offset <= offset and found[1].max_timestamp == timestamp
+
+    def rolling_timestamp(self) -> int:
+        """The timestamp its age is counted from: that of its first batch; -1 if there is none."""
+        if self.first_timestamp is None:
+            self.first_timestamp = next((header.max_timestamp for _, header in self.headers()), None)
+        return NO_TIMESTAMP if self.first_timestamp is None else self.first_timestamp
+
+    def end(self) -> int:
+        """The offset after its last batch, from the file.  Raises `Damaged` if it does not end with a whole batch."""
+        start = self._start_for(self.base_offset + LARGEST_RELATIVE_OFFSET)
+        offset = self.base_offset
+        for _, header in self.headers(start):
+            if header.base_offset < offset:
+                raise Damaged(start, f"offset {header.base_offset} after {offset - 1}")
+            offset = header.next_offset
+        return offset
+
+    # ---- repairing ---------------------------------------------------------------------------------------
+
+    def reindex(self, why: str, index_interval: int = 4096) -> None:
+        """Make both indexes anew from the log."""
+        logger.warning("%s: %s; indexes are made anew", self.path(names.LOG), why)
+        self.clear_indexes()
+        try:
+            for position, header in self.headers():
+                self.note(position, header.size, header.last_offset, header.max_timestamp, index_interval)
+        except Damaged as damage:
+            logger.warning("%s: %s", self.path(names.LOG), damage)
+
+    def clear_indexes(self) -> None:
+        """Forget both indexes, before they are made anew batch by batch with `note`."""
+        self.index.remove()
+        self.timeindex.remove()
+        self.newest = (NO_TIMESTAMP, self.base_offset)
+        self.since_index = 0
+        self.first_timestamp = None
+
+    def truncate(self, position: int, offset: int) -> None:
+        """Cut the file at `position`, where `offset` begins or would begin."""
+        handle = self.file.open()
+        os.ftruncate(handle.fd, position)
+        self.size = position
+        self.synced = min(self.synced, position)
+        self.index.truncate(offset)
+        self.timeindex.truncate(offset)
+        self.aborted.truncate(offset)
+        self.since_index = 0
+        self.newest = self.first_timestamp = None
+
+    # ---- moving ------------------------------------------------------------------------------------------
+
+    def rename(self, suffix: str) -> None:
+        """Give all files another suffix.  The .log goes last: as long as it is there, so is the segment."""
+        _ = self.index, self.timeindex, self.aborted  # they must know their sizes before the paths change
+        self._suffix = suffix
+        self.index.rename(self.path(names.INDEX))
+        self.timeindex.rename(self.path(names.TIMEINDEX))
+        self.aborted.rename(self.path(names.TXNINDEX))
+        self.file.rename(self.path(names.LOG))
+
+    def remove(self) -> None:
+        """Delete all files.  Who holds the handle can go on reading."""
+        self.file.sleep()
+        for kind in names.SEGMENT_FILES:
+            unlink_if_there(self.path(kind))
+        if self._index is not None:
+            self._index.remove()
+        if self._timeindex is not None:
+            self._timeindex.remove()
+        if self._aborted is not None:
+            self._aborted.remove()
