@@ -67,7 +67,7 @@ class Connection:
     __slots__ = (
         "_broker",
         "_header",
-        "bytes_in_turn",
+        "aside",
         "last_active",
         "later",
         "out",

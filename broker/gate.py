@@ -23,7 +23,8 @@ from trilogue.wire.errors import MalformedMessage
 from trilogue.wire.frame import SIZE
 
 if TYPE_CHECKING:
-    from trilogue.broker.server import Broker, Listener
+    from trilogue.broker.listeners import Listener
+    from trilogue.broker.server import Broker
 
 logger = logging.getLogger(__name__)
 

@@ -208,7 +208,7 @@ class Replicas:
                 continue
             try:
                 cleaned = await trio.to_thread.run_sync(plan.run)
-                cleaner.adopt(partition.log, plan, cleaned, self._clock_ms())
+                cleaner.adopt(partition.log, cleaned, self._clock_ms())
             except OSError as error:
                 self._failed(partition, error)
 

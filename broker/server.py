@@ -5,7 +5,7 @@ directories locked -> sockets bound -> store read -> logs recovered -> registere
 
 import logging
 import random
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from uuid import UUID
 
@@ -56,6 +56,7 @@ class Broker:
         self.stopping = False
         self._chance = chance or random.SystemRandom()
         self._stop = trio.Event()
+        self.stopped = trio.Event()
         self._own_store = store is None
         self._store = store
         self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], self._chance)
@@ -95,48 +96,40 @@ class Broker:
                 await session.close()
                 if self._own_store and self._store is not None:
                     self._store.close()
+                self.stopped.set()
 
     async def _serve(self, task_status: trio.TaskStatus[None]) -> None:
         await self._introduce_cluster()
         await self.view.load()
         self.replicas.strays(self.image)
-        async with trio.open_nursery() as tasks, trio.open_nursery() as connections:
+        async with trio.open_nursery() as tasks:
             self.nursery = tasks
             tasks.start_soon(self.view.follow)
             tasks.start_soon(self.office.run)
             await self._register()
-            gate = Gate(self, connections)
-            for listener in self.listeners:
-                gate.add(listener)
-            tasks.start_soon(gate.run)
-            tasks.start_soon(gate.sweep)
-            tasks.start_soon(self._every, "log.retention.check.interval.ms", self.replicas.expire)
-            tasks.start_soon(self._every, "log.cleaner.backoff.ms", self.replicas.compact)
-            tasks.start_soon(self._every, "replica.high.watermark.checkpoint.interval.ms", self._checkpoint)
-            tasks.start_soon(self._flush_regularly)
-            task_status.started()
-            await self._stop.wait()
-            gate.stop_listening()
-            self._wake_everybody()
-            connections.cancel_scope.deadline = trio.current_time() + GRACE_SECONDS
-            await self._until_answered(gate, connections)
+            async with trio.open_nursery() as connections:
+                gate = Gate(self, connections)
+                for listener in self.listeners:
+                    gate.add(listener)
+                tasks.start_soon(gate.run)
+                tasks.start_soon(gate.sweep)
+                tasks.start_soon(self._every, "log.retention.check.interval.ms", self.replicas.expire)
+                tasks.start_soon(self._every, "log.cleaner.backoff.ms", self.replicas.compact)
+                tasks.start_soon(self._every, "replica.high.watermark.checkpoint.interval.ms", self._checkpoint)
+                tasks.start_soon(self._flush_regularly)
+                task_status.started()
+                await self._stop.wait()
+                gate.stop_listening()
+                for partition in self.replicas:
+                    partition.ring()  # whoever waits for data gets what there is
+                connections.cancel_scope.deadline = trio.current_time() + GRACE_SECONDS
             tasks.cancel_scope.cancel()
-            connections.cancel_scope.cancel()
         gate.close()
 
     def stop(self) -> None:
         """Answer what is in flight, write down where everything is, and end."""
         self.stopping = True
         self._stop.set()
-
-    def _wake_everybody(self) -> None:
-        for partition in self.replicas:
-            partition.ring()
-
-    async def _until_answered(self, gate: Gate, connections: trio.Nursery) -> None:
-        with trio.move_on_after(GRACE_SECONDS):
-            while connections.child_tasks:
-                await trio.sleep(0.005)
 
     # -- opening -------------------------------------------------------------------------------
 
@@ -196,10 +189,10 @@ class Broker:
 
     # -- upkeep --------------------------------------------------------------------------------
 
-    async def _every(self, setting: str, work: "trio.abc.AsyncResource | object") -> None:
+    async def _every(self, setting: str, work: Callable[[], Awaitable[None]]) -> None:
         while True:
             await trio.sleep(self.config[setting] / 1000)
-            await work()  # type: ignore[operator]
+            await work()
 
     async def _checkpoint(self) -> None:
         self.replicas.checkpoint()
@@ -222,6 +215,11 @@ class Broker:
         }
 
     # -- what handlers ask ---------------------------------------------------------------------
+
+    @property
+    def topic_defaults(self) -> tuple[int, int]:
+        """Partitions and replication of a topic that does not say."""
+        return self.config["num.partitions"], self.config["default.replication.factor"]
 
     def advertised(self, listener: Listener) -> tuple[str, str, int]:
         told = listener.advertised

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from trilogue import __version__
-from trilogue.cli import wire
+from trilogue.cli import start, wire
 from trilogue.cli.failed import Failed
 
 
@@ -23,6 +23,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"trilogue {__version__}")
     top.set_defaults(run=None, usage=top)
     commands = top.add_subparsers(title="commands", metavar="COMMAND")
+    start.add_to(commands)
     wire.add_to(commands)
     return top
 

@@ -73,7 +73,7 @@ class Chain:
         return min((due for due, _ in self._doomed), default=None)
 
     def truncate(self, offset: int) -> int:
-        """Cut behind `offset`, which lies after the beginning of the first segment.  Returns where the log ends now:
+        """Cut behind `offset`, which does not lie before the first segment.  Returns where the log ends now:
         before `offset`, if that was inside a batch."""
         while self.segments[-1].base_offset > offset:
             self._drop_last()

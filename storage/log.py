@@ -581,7 +581,7 @@ class Log:
         """Cut the log so that it ends at `offset`, or before if that lies inside a batch.  True if anything went."""
         if offset >= self.end_offset:
             return False
-        if not self._chain.bases or offset <= self._chain.bases[0]:
+        if not self._chain.bases or offset < self._chain.bases[0]:
             self.truncate_fully_and_start_at(max(offset, 0), now_ms)
             return True
         self.end_offset = self._final(self._chain.truncate, offset)
@@ -645,6 +645,8 @@ class Log:
         if doomed == len(chain.segments):
             self.roll(now_ms)
         self._final(chain.retire, chain.segments[:doomed], now_ms + self._config.file_delete_delay_ms)
+        if chain.bases[0] not in chain.snapshots:  # it was damaged; producers must not be forgotten
+            self._final(chain.take_snapshot, self.end_offset, self._producers)
         for taken_at in [taken_at for taken_at in chain.snapshots if taken_at < chain.bases[0]]:
             self._final(chain.drop_snapshot, taken_at)
         self.start_offset = max(self.start_offset, chain.bases[0])

@@ -14,7 +14,7 @@ import os
 import uuid
 from typing import NamedTuple
 
-from trilogue.storage import checkpoint, names
+from trilogue.storage import checkpoint, names, snapshot
 from trilogue.storage.chain import Chain
 from trilogue.storage.checkpoint import DamagedFile
 from trilogue.storage.config import LogConfig
@@ -177,9 +177,15 @@ class _Checked:
                 break
             if later:
                 segment.finish()
+                self._take_snapshot(bound, producers)
         for segment in segments[scan_from:]:
             segment.synced = 0
         return self.expected, producers
+
+    def _take_snapshot(self, offset: int, producers: Producers) -> None:
+        """Those in the range were not trusted and are gone; without them producers would go with old segments."""
+        snapshot.write(os.path.join(self.path, names.numbered(offset, names.SNAPSHOT)), producers)
+        self.folder.snapshots.append(offset)
 
     def _producers(self, segments: list[Segment], end_offset: int) -> Producers:
         producers, odd = producers_at(self.path, segments, self.folder.snapshots, end_offset, self.config, self.now_ms)

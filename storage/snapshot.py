@@ -72,6 +72,7 @@ def _producer(
     known.last_timestamp = timestamp
     known.transaction_start = transaction_start
     if last_offset >= 0:
+        known.next_sequence = last_sequence + 1 & SEQUENCE_MASK
         first_sequence = (last_sequence - offset_delta) & SEQUENCE_MASK if last_sequence >= 0 else last_sequence
         known.batches.append(
             Appended(first_sequence, last_sequence, last_offset - offset_delta, last_offset, timestamp)

@@ -101,7 +101,8 @@ def sole_batch(buf: memoryview) -> memoryview:
             raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"a batch of {size} bytes")
         if len(buf) > LOG_OVERHEAD + 4 and size <= len(buf):
             if buf[16] != MAGIC:
-                raise BrokerError(ErrorCode.INVALID_RECORD, f"a batch of magic {buf[16]}, not {MAGIC}")
+                code = ErrorCode.INVALID_RECORD if buf[16] < MAGIC else ErrorCode.CORRUPT_MESSAGE
+                raise BrokerError(code, f"a batch of magic {buf[16]}, not {MAGIC}")
             if len(buf) - size >= LOG_OVERHEAD:
                 behind = int.from_bytes(buf[size + 8 : size + LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
                 if behind < SHORTEST_BATCH + LOG_OVERHEAD:
@@ -123,8 +124,8 @@ def validated(buf: memoryview, config: LogConfig, now_ms: int, origin: Origin) -
         if config.log_append_time:
             set_log_append_time(batch, 0, now_ms)
         return batch
-    kept, largest, in_place = _check_records(header, batch, config, now_ms)
-    if target != codec or not in_place:
+    kept, largest = _check_records(header, batch, config, now_ms)
+    if target != codec:
         return _built_anew(header, kept, Codec(target), config, now_ms)
     if config.log_append_time:
         set_log_append_time(batch, 0, now_ms)
@@ -152,7 +153,7 @@ def _check_header(header: Header, batch: memoryview, config: LogConfig, origin: 
         raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"the checksum is not {header.crc:#010x}")
     if header.attributes & CODEC_MASK > Codec.ZSTD:
         raise BrokerError(
-            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"compression {header.attributes & CODEC_MASK} is not defined"
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"compression {header.attributes & CODEC_MASK} is not defined"
         )
     if origin is Origin.CLIENT:
         if header.last_offset_delta < 0 or header.count != header.last_offset_delta + 1:
@@ -192,30 +193,40 @@ def _records_matter(header: Header, config: LogConfig, now_ms: int, origin: Orig
     )
 
 
-def _check_records(header: Header, batch: memoryview, config: LogConfig, now_ms: int) -> tuple[list[Record], int, bool]:
-    """The records, their largest timestamp, and whether the batch may stay as it is."""
+def _check_records(header: Header, batch: memoryview, config: LogConfig, now_ms: int) -> tuple[list[Record], int]:
+    """The records, and their largest timestamp."""
     kept: list[Record] = []
     errors: list[tuple[int, str]] = []
     code = ErrorCode.INVALID_RECORD
     largest = NO_TIMESTAMP
-    in_place = True
-    compressed = header.attributes & CODEC_MASK
-    try:
-        for number, record in enumerate(Batch(header, batch).records(INFLATED_LIMIT)):
-            if config.compact and record.key is None and not header.control:
-                errors.append((number, "a record without a key, in a compacted topic"))
-            elif problem := _wrong_time(header, record.timestamp, config, now_ms):
-                errors.append((number, problem))
-                code = ErrorCode.INVALID_TIMESTAMP
-            largest = max(largest, record.timestamp)
-            if compressed and record.offset != header.base_offset + number:
-                in_place = False
-            kept.append(record)
-    except MalformedMessage as problem:
-        raise BrokerError(ErrorCode.INVALID_RECORD, str(problem)) from None
+    stays_compressed = header.attributes & CODEC_MASK and config.compression in (None, header.codec)
+    for number, record in enumerate(_inflated(header, batch)):
+        if config.compact and record.key is None and not header.control:
+            errors.append((number, "a record without a key, in a compacted topic"))
+        elif problem := _wrong_time(header, record.timestamp, config, now_ms):
+            errors.append((number, problem))
+            code = ErrorCode.INVALID_TIMESTAMP
+        if stays_compressed and record.offset != header.base_offset + number:
+            raise BrokerError(
+                ErrorCode.UNKNOWN_SERVER_ERROR, f"record {number} of a compressed batch says it is another"
+            )
+        largest = max(largest, record.timestamp)
+        kept.append(record)
     if errors:
         raise RejectedRecords(code, errors)
-    return kept, largest, in_place
+    return kept, largest
+
+
+def _inflated(header: Header, batch: memoryview) -> list[Record]:
+    """All records.  What cannot be inflated is an unknown error to Kafka, what can but makes no sense is an invalid record."""
+    try:
+        found = Batch(header, batch).records(INFLATED_LIMIT)
+    except MalformedMessage as problem:
+        raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, str(problem)) from None
+    try:
+        return list(found)
+    except MalformedMessage as problem:
+        raise BrokerError(ErrorCode.INVALID_RECORD, str(problem)) from None
 
 
 def _wrong_time(header: Header, timestamp: int, config: LogConfig, now_ms: int) -> str | None:

@@ -81,10 +81,9 @@ def some_of(*words: str, or_none: bool = False) -> Rule:
 
 def each_like(pattern: str, ours: str, complaint: Callable[[str, str], str]) -> Rule:
     """A list whose words all look like this."""
-    matches = re.compile(pattern).fullmatch
 
     def refusal(name: str, value: Sequence[str]) -> str | None:
-        return next((complaint(name, word) for word in value if not matches(word)), None)
+        return next((complaint(name, word) for word in value if not re.fullmatch(pattern, word)), None)
 
     return Rule("non-empty list", ours, refusal)  # Kafka's name for it; it takes empty ones
 
@@ -104,23 +103,21 @@ def _gzip_level(name: str, value: int) -> str | None:
 
 
 REPLICAS = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
-_replica = re.compile(r"\s*[0-9]+:[0-9]+\s*").fullmatch
 
 
 def _replicas(name: str, value: Sequence[str]) -> str | None:
-    if list(value) == ["*"] or all(_replica(replica) for replica in value):
+    if list(value) == ["*"] or all(re.fullmatch(r"[0-9]+:[0-9]+", replica) for replica in value):
         return None
     why = f"{name} must be the literal '*' or a list of replicas in the following format: {REPLICAS}"
     return invalid(name, f"[{', '.join(value)}]", why)
 
 
-_duration = re.compile(  # what java.time.Duration reads, unless it is negative
-    r"by_duration:\+?P(?=\d|T\d|T?\+)(\+?\d+D)?(T(?=[+\d])(\+?\d+H)?(\+?\d+M)?(\+?\d+(\.\d{0,9})?S)?)?", re.IGNORECASE
-).fullmatch
+# What java.time.Duration reads, unless it is negative.
+DURATION = r"(?i:by_duration:\+?P(?=.)(\+?\d+D)?(T(?=.)(\+?\d+H)?(\+?\d+M)?(\+?\d+(\.\d{0,9})?S)?)?)"
 
 
 def _offset_reset(name: str, value: str) -> str | None:
-    if value in ("earliest", "latest") or (value.startswith("by_duration:") and _duration(value)):
+    if value in ("earliest", "latest") or (value.startswith("by_duration:") and re.fullmatch(DURATION, value)):
         return None
     why = "The value must be either 'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."
     return invalid(name, value, f"Invalid value `{value}` for configuration {name}. {why}")

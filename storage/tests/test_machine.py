@@ -149,9 +149,7 @@ class Everything(RuleBasedStateMachine):
         self.remember(pairs, base)
 
     @rule(pairs=VALUES, producer=PRODUCERS, transactional=st.booleans())
-    def append_idempotent(
-        self, pairs: list[tuple[bytes, bytes | None]], producer: int, transactional: bool
-    ) -> None:
+    def append_idempotent(self, pairs: list[tuple[bytes, bytes | None]], producer: int, transactional: bool) -> None:
         following, open_, _ = self.state()
         sequence = following.get(producer, 0)
         transactional = transactional or producer in open_
@@ -185,7 +183,9 @@ class Everything(RuleBasedStateMachine):
     @rule(producer=PRODUCERS)
     def repeat_the_last(self, producer: int) -> None:
         mine = [
-            written for written in self.history + self.batches if written.producer == producer and written.marker is None
+            written
+            for written in self.history + self.batches
+            if written.producer == producer and written.marker is None
         ]
         if not mine:
             return

@@ -13,5 +13,5 @@ class AddOffsetsToTxnRequest(Request, key=KEY, versions=VERSIONS, flexible=FLEXI
 
 
 class AddOffsetsToTxnResponse(Response, key=KEY, versions=VERSIONS, flexible=FLEXIBLE):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     error_code: Int16 = field()

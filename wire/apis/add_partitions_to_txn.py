@@ -40,7 +40,7 @@ class AddPartitionsToTxnResponse(Response, key=KEY, versions=VERSIONS, flexible=
         transactional_id: String
         topic_results: list[TopicResult]
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     error_code: Int16 = field("4+")
     results_by_transaction: list[Transaction] = field("4+")
     results_by_topic_v3_and_below: list[TopicResult] = field("0-3")

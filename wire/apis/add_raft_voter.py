@@ -20,6 +20,6 @@ class AddRaftVoterRequest(Request, key=KEY, versions=VERSIONS, flexible=FLEXIBLE
 
 
 class AddRaftVoterResponse(Response, key=KEY, versions=VERSIONS, flexible=FLEXIBLE):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     error_code: Int16 = field()
     error_message: String | None = field()

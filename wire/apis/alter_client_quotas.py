@@ -33,5 +33,5 @@ class AlterClientQuotasResponse(Response, key=KEY, versions=VERSIONS, flexible=F
         error_message: String | None = field()
         entity: list[Entity]
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     entries: list[Entry]

@@ -26,5 +26,5 @@ class AlterConfigsResponse(Response, key=KEY, versions=VERSIONS, flexible=FLEXIB
         resource_type: Int8
         resource_name: String
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     responses: list[Resource]

@@ -29,7 +29,7 @@ class AlterPartitionReassignmentsResponse(Response, key=KEY, versions=VERSIONS, 
         name: String
         partitions: list[Partition]
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     allow_replication_factor_change: Bool = field("1+", default=True)
     error_code: Int16 = field()
     error_message: String | None = field()

@@ -26,5 +26,5 @@ class AlterReplicaLogDirsResponse(Response, key=KEY, versions=VERSIONS, flexible
         topic_name: String
         partitions: list[Partition]
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     results: list[Topic]

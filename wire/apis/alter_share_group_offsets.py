@@ -29,7 +29,7 @@ class AlterShareGroupOffsetsResponse(Response, key=KEY, versions=VERSIONS, flexi
         topic_id: Uuid
         partitions: list[Partition]
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     error_code: Int16 = field()
     error_message: String | None = field(default=None)
     responses: list[Topic]

@@ -27,5 +27,5 @@ class AlterUserScramCredentialsResponse(Response, key=KEY, versions=VERSIONS, fl
         error_code: Int16 = field()
         error_message: String | None = field()
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     results: list[Result]

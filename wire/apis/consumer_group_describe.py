@@ -45,5 +45,5 @@ class ConsumerGroupDescribeResponse(Response, key=KEY, versions=VERSIONS, flexib
         members: list[Member]
         authorized_operations: Int32 = field(default=-(2**31))
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     groups: list[Group]

@@ -23,5 +23,5 @@ class CreateAclsResponse(Response, key=KEY, versions=VERSIONS, flexible=FLEXIBLE
         error_code: Int16 = field()
         error_message: String | None = field()
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     results: list[Result]

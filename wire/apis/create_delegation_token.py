@@ -27,4 +27,4 @@ class CreateDelegationTokenResponse(Response, key=KEY, versions=VERSIONS, flexib
     max_timestamp_ms: Int64
     token_id: String
     hmac: Bytes
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()

@@ -25,5 +25,5 @@ class CreatePartitionsResponse(Response, key=KEY, versions=VERSIONS, flexible=FL
         error_code: Int16 = field()
         error_message: String | None = field(default=None)
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     results: list[Topic]

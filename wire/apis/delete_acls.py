@@ -35,5 +35,5 @@ class DeleteAclsResponse(Response, key=KEY, versions=VERSIONS, flexible=FLEXIBLE
         error_message: String | None = field()
         matching_acls: list[MatchingAcl]
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     filter_results: list[FilterResult]

@@ -15,5 +15,5 @@ class DeleteGroupsResponse(Response, key=KEY, versions=VERSIONS, flexible=FLEXIB
         error_code: Int16 = field()
         error_message: String | None = field("3+", default=None)
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     results: list[Result]

@@ -28,5 +28,5 @@ class DeleteRecordsResponse(Response, key=KEY, versions=VERSIONS, flexible=FLEXI
         name: String
         partitions: list[Partition]
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     topics: list[Topic]

@@ -20,7 +20,7 @@ class DeleteShareGroupOffsetsResponse(Response, key=KEY, versions=VERSIONS, flex
         error_code: Int16 = field()
         error_message: String | None = field(default=None)
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     error_code: Int16 = field()
     error_message: String | None = field(default=None)
     responses: list[Topic]

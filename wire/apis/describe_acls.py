@@ -28,7 +28,7 @@ class DescribeAclsResponse(Response, key=KEY, versions=VERSIONS, flexible=FLEXIB
         pattern_type: Int8 = field("1+", default=3)
         acls: list[Acl]
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     error_code: Int16 = field()
     error_message: String | None = field()
     resources: list[Resource]

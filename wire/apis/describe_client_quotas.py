@@ -28,7 +28,7 @@ class DescribeClientQuotasResponse(Response, key=KEY, versions=VERSIONS, flexibl
         entity: list[Entity]
         values: list[Value]
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     error_code: Int16 = field()
     error_message: String | None = field()
     entries: list[Entry] | None

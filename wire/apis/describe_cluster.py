@@ -19,7 +19,7 @@ class DescribeClusterResponse(Response, key=KEY, versions=VERSIONS, flexible=FLE
         rack: String | None = field(default=None)
         is_fenced: Bool = field("2+")
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     error_code: Int16 = field()
     error_message: String | None = field(default=None)
     endpoint_type: Int8 = field("1+", default=1)

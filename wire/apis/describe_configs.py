@@ -40,5 +40,5 @@ class DescribeConfigsResponse(Response, key=KEY, versions=VERSIONS, flexible=FLE
         resource_name: String
         configs: list[Config]
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     results: list[Result]

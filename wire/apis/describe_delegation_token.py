@@ -32,4 +32,4 @@ class DescribeDelegationTokenResponse(Response, key=KEY, versions=VERSIONS, flex
 
     error_code: Int16 = field()
     tokens: list[Token]
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()

@@ -32,6 +32,6 @@ class DescribeLogDirsResponse(Response, key=KEY, versions=VERSIONS, flexible=FLE
         usable_bytes: Int64 = field("4+", default=-1)
         is_cordoned: Bool = field("5+")
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     error_code: Int16 = field("3+")
     results: list[Result]

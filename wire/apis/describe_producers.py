@@ -32,5 +32,5 @@ class DescribeProducersResponse(Response, key=KEY, versions=VERSIONS, flexible=F
         name: String
         partitions: list[Partition]
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     topics: list[Topic]

@@ -37,5 +37,5 @@ class DescribeShareGroupOffsetsResponse(Response, key=KEY, versions=VERSIONS, fl
         error_code: Int16 = field()
         error_message: String | None = field(default=None)
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     groups: list[Group]

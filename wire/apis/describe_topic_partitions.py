@@ -42,6 +42,6 @@ class DescribeTopicPartitionsResponse(Response, key=KEY, versions=VERSIONS, flex
         topic_name: String
         partition_index: Int32
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     topics: list[Topic]
     next_cursor: Cursor | None = field(default=None)

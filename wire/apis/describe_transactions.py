@@ -24,5 +24,5 @@ class DescribeTransactionsResponse(Response, key=KEY, versions=VERSIONS, flexibl
         producer_epoch: Int16
         topics: list[Topic]
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     transaction_states: list[TransactionState]

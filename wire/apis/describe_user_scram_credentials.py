@@ -23,7 +23,7 @@ class DescribeUserScramCredentialsResponse(Response, key=KEY, versions=VERSIONS,
         error_message: String | None = field()
         credential_infos: list[CredentialInfo]
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     error_code: Int16 = field()
     error_message: String | None = field()
     results: list[Result]

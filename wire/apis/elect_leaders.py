@@ -25,6 +25,6 @@ class ElectLeadersResponse(Response, key=KEY, versions=VERSIONS, flexible=FLEXIB
         topic: String
         partition_result: list[PartitionResult]
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     error_code: Int16 = field("1+")
     replica_election_results: list[ReplicaElectionResult]

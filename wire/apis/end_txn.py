@@ -13,7 +13,7 @@ class EndTxnRequest(Request, key=KEY, versions=VERSIONS, flexible=FLEXIBLE):
 
 
 class EndTxnResponse(Response, key=KEY, versions=VERSIONS, flexible=FLEXIBLE):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     error_code: Int16 = field()
     producer_id: Int64 = field("5+", default=-1)
     producer_epoch: Int16 = field("5+", default=-1)

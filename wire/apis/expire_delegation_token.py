@@ -13,4 +13,4 @@ class ExpireDelegationTokenRequest(Request, key=KEY, versions=VERSIONS, flexible
 class ExpireDelegationTokenResponse(Response, key=KEY, versions=VERSIONS, flexible=FLEXIBLE):
     error_code: Int16 = field()
     expiry_timestamp_ms: Int64
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()

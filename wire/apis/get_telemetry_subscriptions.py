@@ -10,7 +10,7 @@ class GetTelemetrySubscriptionsRequest(Request, key=KEY, versions=VERSIONS, flex
 
 
 class GetTelemetrySubscriptionsResponse(Response, key=KEY, versions=VERSIONS, flexible=FLEXIBLE):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     error_code: Int16 = field()
     client_instance_id: Uuid
     subscription_id: Int32

@@ -27,5 +27,5 @@ class IncrementalAlterConfigsResponse(Response, key=KEY, versions=VERSIONS, flex
         resource_type: Int8
         resource_name: String
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     responses: list[Resource]

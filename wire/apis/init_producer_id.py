@@ -15,7 +15,7 @@ class InitProducerIdRequest(Request, key=KEY, versions=VERSIONS, flexible=FLEXIB
 
 
 class InitProducerIdResponse(Response, key=KEY, versions=VERSIONS, flexible=FLEXIBLE):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     error_code: Int16 = field()
     producer_id: Int64 = field(default=-1)
     producer_epoch: Int16

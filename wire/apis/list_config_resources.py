@@ -14,6 +14,6 @@ class ListConfigResourcesResponse(Response, key=KEY, versions=VERSIONS, flexible
         resource_name: String
         resource_type: Int8 = field("1+", default=16)
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     error_code: Int16 = field()
     config_resources: list[ConfigResource]

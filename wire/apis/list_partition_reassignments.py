@@ -25,7 +25,7 @@ class ListPartitionReassignmentsResponse(Response, key=KEY, versions=VERSIONS, f
         name: String
         partitions: list[Partition]
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     error_code: Int16 = field()
     error_message: String | None = field()
     topics: list[Topic]

@@ -18,7 +18,7 @@ class ListTransactionsResponse(Response, key=KEY, versions=VERSIONS, flexible=FL
         producer_id: Int64
         transaction_state: String
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     error_code: Int16 = field()
     unknown_state_filters: list[String]
     transaction_states: list[TransactionState]

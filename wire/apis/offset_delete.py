@@ -27,5 +27,5 @@ class OffsetDeleteResponse(Response, key=KEY, versions=VERSIONS, flexible=FLEXIB
         partitions: list[Partition]
 
     error_code: Int16 = field()
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     topics: list[Topic]

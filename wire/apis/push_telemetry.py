@@ -14,5 +14,5 @@ class PushTelemetryRequest(Request, key=KEY, versions=VERSIONS, flexible=FLEXIBL
 
 
 class PushTelemetryResponse(Response, key=KEY, versions=VERSIONS, flexible=FLEXIBLE):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     error_code: Int16 = field()

@@ -12,6 +12,6 @@ class RemoveRaftVoterRequest(Request, key=KEY, versions=VERSIONS, flexible=FLEXI
 
 
 class RemoveRaftVoterResponse(Response, key=KEY, versions=VERSIONS, flexible=FLEXIBLE):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     error_code: Int16 = field()
     error_message: String | None = field()

@@ -13,4 +13,4 @@ class RenewDelegationTokenRequest(Request, key=KEY, versions=VERSIONS, flexible=
 class RenewDelegationTokenResponse(Response, key=KEY, versions=VERSIONS, flexible=FLEXIBLE):
     error_code: Int16 = field()
     expiry_timestamp_ms: Int64
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()

@@ -59,7 +59,7 @@ class ShareAcknowledgeResponse(Response, key=KEY, versions=VERSIONS, flexible=FL
         port: Int32
         rack: String | None = field(default=None)
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     error_code: Int16 = field()
     error_message: String | None = field(default=None)
     acquisition_lock_timeout_ms: Int32 = field("2+")

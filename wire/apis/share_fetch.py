@@ -81,7 +81,7 @@ class ShareFetchResponse(Response, key=KEY, versions=VERSIONS, flexible=FLEXIBLE
         port: Int32
         rack: String | None = field(default=None)
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     error_code: Int16 = field()
     error_message: String | None = field(default=None)
     acquisition_lock_timeout_ms: Int32 = field("1+")

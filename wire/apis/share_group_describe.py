@@ -41,5 +41,5 @@ class ShareGroupDescribeResponse(Response, key=KEY, versions=VERSIONS, flexible=
         members: list[Member]
         authorized_operations: Int32 = field(default=-(2**31))
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     groups: list[Group]

@@ -22,7 +22,7 @@ class ShareGroupHeartbeatResponse(Response, key=KEY, versions=VERSIONS, flexible
     class Assignment(Struct):
         topic_partitions: list[TopicPartitions]
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     error_code: Int16 = field()
     error_message: String | None = field(default=None)
     member_id: String | None = field(default=None)

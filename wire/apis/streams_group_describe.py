@@ -124,5 +124,5 @@ class StreamsGroupDescribeResponse(Response, key=KEY, versions=VERSIONS, flexibl
         topology_description_status: Int8 = field("1+")
         assignor_name: String | None = field("1+", default=None)
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     groups: list[Group]

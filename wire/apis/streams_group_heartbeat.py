@@ -99,7 +99,7 @@ class StreamsGroupHeartbeatResponse(Response, key=KEY, versions=VERSIONS, flexib
         active_partitions: list[TopicPartition]
         standby_partitions: list[TopicPartition]
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     error_code: Int16 = field()
     error_message: String | None = field(default=None)
     member_id: String

@@ -37,6 +37,6 @@ class StreamsGroupTopologyDescriptionUpdateRequest(Request, key=KEY, versions=VE
 
 
 class StreamsGroupTopologyDescriptionUpdateResponse(Response, key=KEY, versions=VERSIONS, flexible=FLEXIBLE):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     error_code: Int16 = field()
     error_message: String | None = field(default=None)

@@ -37,5 +37,5 @@ class TxnOffsetCommitResponse(Response, key=KEY, versions=VERSIONS, flexible=FLE
         topic_id: Uuid = field("6+")
         partitions: list[Partition]
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     topics: list[Topic]

@@ -10,6 +10,6 @@ class UnregisterBrokerRequest(Request, key=KEY, versions=VERSIONS, flexible=FLEX
 
 
 class UnregisterBrokerResponse(Response, key=KEY, versions=VERSIONS, flexible=FLEXIBLE):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     error_code: Int16 = field()
     error_message: String | None = field()

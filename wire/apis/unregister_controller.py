@@ -10,6 +10,6 @@ class UnregisterControllerRequest(Request, key=KEY, versions=VERSIONS, flexible=
 
 
 class UnregisterControllerResponse(Response, key=KEY, versions=VERSIONS, flexible=FLEXIBLE):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     error_code: Int16 = field()
     error_message: String | None = field()

@@ -23,7 +23,7 @@ class UpdateFeaturesResponse(Response, key=KEY, versions=VERSIONS, flexible=FLEX
         error_code: Int16 = field()
         error_message: String | None = field()
 
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = field()
     error_code: Int16 = field()
     error_message: String | None = field()
     results: list[Result] = field("0-1")

@@ -1,7 +1,7 @@
 """Replication: how followers keep up with leaders, and who leads."""
 
 from trilogue.broker.config.rules import at_least
-from trilogue.broker.config.setting import BOOLEAN, CLUSTER_WIDE, INT, LONG, STRING, Setting
+from trilogue.broker.config.setting import BOOLEAN, CLUSTER_WIDE, FOREVER, INT, LONG, STRING, Setting
 
 # fmt: off
 SETTINGS = [
@@ -37,4 +37,13 @@ SETTINGS = [
     Setting("replica.socket.timeout.ms", INT, 30_000, doc="How long a follower waits for bytes from its leader."),
     Setting("follower.fetch.last.tiered.offset.enable", BOOLEAN, False, mode=CLUSTER_WIDE,
             doc="Whether an empty follower skips what tiered storage already holds."),
+]
+
+ONLY_DYNAMIC = [
+    Setting("leader.replication.throttled.rate", LONG, FOREVER, at_least(0), CLUSTER_WIDE,
+            doc="How many bytes in a second the throttled replicas of this leader are sent at most."),
+    Setting("follower.replication.throttled.rate", LONG, FOREVER, at_least(0), CLUSTER_WIDE,
+            doc="How many bytes in a second the throttled replicas here fetch at most."),
+    Setting("replica.alter.log.dirs.io.max.bytes.per.second", LONG, FOREVER, at_least(0), CLUSTER_WIDE,
+            doc="How many bytes in a second are moved between directories at most."),
 ]

@@ -1,0 +1,85 @@
+"""CreateTopics: make topics.
+
+Answered when they can be written to, not before.  A topic named twice in one request is refused.  `validate_only`
+decides everything and writes nothing.  -1 partitions or replicas (v4+) are the broker's defaults.  v5+: the answer has
+the topic's settings; v7+: its id.
+"""
+
+from collections import Counter
+
+from trilogue.broker.api import handles
+from trilogue.broker.cluster.controller import NewTopic
+from trilogue.broker.cluster.image import Topic as TopicImage
+
+try:
+    from trilogue.broker.config import validate_topic_config
+except ImportError:
+
+    def validate_topic_config(c): ...
+
+
+from trilogue.broker.connection import Peer
+from trilogue.broker.server import Broker
+from trilogue.wire.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from trilogue.wire.errors import BrokerError, ErrorCode
+from trilogue.wire.schema import ZERO_UUID
+
+Answer = CreateTopicsResponse.Topic
+
+
+@handles(CreateTopicsRequest)
+async def create_topics(broker: Broker, request: CreateTopicsRequest, peer: Peer) -> CreateTopicsResponse:
+    times = Counter(topic.name for topic in request.topics)
+    answers = []
+    for topic in {each.name: each for each in request.topics}.values():
+        if times[topic.name] > 1:
+            error = BrokerError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            answers.append(refusal(topic.name, error))
+        else:
+            answers.append(await create(broker, topic, dry_run=request.validate_only))
+    return CreateTopicsResponse(topics=answers)
+
+
+async def create(broker: Broker, asked: CreateTopicsRequest.Topic, *, dry_run: bool) -> Answer:
+    try:
+        configs = wished_configs(asked)
+        validate_topic_config(configs)
+        new = NewTopic(
+            asked.name,
+            asked.num_partitions,
+            asked.replication_factor,
+            {each.partition_index: each.broker_ids for each in asked.assignments},
+            configs,
+        )
+        topic = await broker.office.create_topic(new, broker.topic_defaults, dry_run=dry_run)
+    except BrokerError as error:
+        return refusal(asked.name, error)
+    return success(broker, topic, configs, dry_run=dry_run)
+
+
+def wished_configs(asked: CreateTopicsRequest.Topic) -> dict[str, str]:
+    for each in asked.configs:
+        if each.value is None:
+            raise BrokerError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {each.name}")
+    return {each.name: each.value for each in asked.configs if each.value is not None}
+
+
+def refusal(name: str, error: BrokerError) -> Answer:
+    return Answer(
+        name=name,
+        error_code=error.code,
+        error_message=error.message,
+        num_partitions=-1,
+        replication_factor=-1,
+        configs=None,
+    )
+
+
+def success(broker: Broker, topic: TopicImage, configs: dict[str, str], *, dry_run: bool) -> Answer:
+    return Answer(
+        name=topic.name,
+        topic_id=ZERO_UUID if dry_run else topic.id,
+        num_partitions=len(topic.partitions),
+        replication_factor=len(topic.partitions[0].replicas),
+        configs=[],
+    )

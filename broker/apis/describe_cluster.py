@@ -1,0 +1,43 @@
+"""DescribeCluster: the cluster's id, its brokers, and its controller.
+
+v1+: which kind of node is asked about; controllers of a quorum we do not have.  v2+: fenced brokers; we have none.
+"""
+
+from trilogue.broker.api import handles
+from trilogue.broker.connection import Peer
+from trilogue.broker.server import Broker
+from trilogue.broker.topics import ALL_CLUSTER_OPERATIONS, NOT_ASKED
+from trilogue.wire.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from trilogue.wire.errors import ErrorCode
+
+BROKERS, CONTROLLERS = 1, 2
+
+
+@handles(DescribeClusterRequest)
+def describe_cluster(broker: Broker, request: DescribeClusterRequest, peer: Peer) -> DescribeClusterResponse:
+    image = broker.image
+    if peer.version >= 1 and request.endpoint_type != BROKERS:
+        known = request.endpoint_type == CONTROLLERS
+        return DescribeClusterResponse(
+            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+            error_message="The request was sent to an endpoint of the wrong type."
+            if known
+            else "Unknown endpoint type.",
+            cluster_id="",
+            brokers=[],
+        )
+    brokers = []
+    for info in image.brokers.values():
+        where = broker.endpoint(info, peer)
+        if where is not None:
+            brokers.append(
+                DescribeClusterResponse.Broker(broker_id=info.id, host=where[0], port=where[1], rack=info.rack)
+            )
+    return DescribeClusterResponse(
+        cluster_id=image.cluster_id,
+        controller_id=image.controller,
+        brokers=brokers,
+        cluster_authorized_operations=(
+            ALL_CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )

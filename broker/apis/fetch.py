@@ -1,0 +1,245 @@
+"""Fetch: read record batches.
+
+Waits up to `max_wait_ms` for `min_bytes`, unless something is to be said at once.  Partitions are served in the order
+asked for; the first that has anything gives at least one batch, however large.  A batch comes whole, also when the
+offset lies inside of it.  read_committed stops at the last stable offset and names the aborted transactions.
+v0-3: the old message formats, made from what the log keeps (Kafka 4 does not any more).  v7+: sessions.  v9+: leader
+epochs.  v12+: where the reader's log parts from ours.  v13+: topics by id.  v16+: where the leader is.
+"""
+
+from collections.abc import Coroutine, Iterable
+from typing import Any, NamedTuple
+
+import trio
+
+from trilogue.broker.api import handles
+from trilogue.broker.connection import Peer
+from trilogue.broker.leaders import whereabouts
+from trilogue.broker.partition import Bell, Partition, Read
+from trilogue.broker.server import Broker
+from trilogue.broker.sessions import Context, Key, Wanted
+from trilogue.storage.slices import Slice
+from trilogue.wire.apis.fetch import FetchRequest, FetchResponse
+from trilogue.wire.errors import BrokerError, ErrorCode, MalformedMessage
+from trilogue.wire.schema import ZERO_UUID
+
+Topic = FetchResponse.Topic
+Answer = Topic.Partition
+NOTHING = b""
+NO_OFFSET = -1
+READ_COMMITTED = 1
+MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+class Plan(NamedTuple):
+    """One fetch, understood."""
+
+    wanted: list[Wanted]
+    context: Context
+    max_bytes: int
+    min_bytes: int
+    committed_only: bool
+    version: int
+
+
+class Found(NamedTuple):
+    answers: list[tuple[Key, Answer]]
+    size: int
+    urgent: bool
+    """Something that the reader has to hear whatever the size: an error, or that its log has parted from ours."""
+
+
+@handles(FetchRequest)
+def fetch(broker: Broker, request: FetchRequest, peer: Peer) -> FetchResponse | Coroutine[Any, Any, FetchResponse]:
+    try:
+        plan = understand(broker, request, peer)
+    except BrokerError as error:
+        return FetchResponse(error_code=error.code, responses=[])
+    found = read(broker, plan)
+    if not plan.wanted or found.urgent or found.size >= plan.min_bytes or request.max_wait_ms <= 0 or broker.stopping:
+        return answer(broker, plan, found, peer)
+    return wait(broker, plan, peer, request.max_wait_ms / 1000)
+
+
+def understand(broker: Broker, request: FetchRequest, peer: Peer) -> Plan:
+    by_id = peer.version >= 13
+    replica = request.replica_state.replica_id if peer.version >= 15 else request.replica_id
+    if replica >= 0:
+        # A forged replica could move the high watermark; ours have a listener of their own.
+        raise BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "only brokers fetch as replicas")
+    wanted = [
+        Wanted(
+            topic.topic_id if by_id else topic.topic,
+            each.partition,
+            each.fetch_offset,
+            each.partition_max_bytes,
+            each.current_leader_epoch,
+            each.last_fetched_epoch,
+            each.log_start_offset,
+        )
+        for topic in request.topics
+        for each in topic.partitions
+    ]
+    forgotten = [
+        (topic.topic_id if by_id else topic.topic, partition)
+        for topic in request.forgotten_topics_data
+        for partition in topic.partitions
+    ]
+    context = broker.fetch_sessions.begin(
+        request.session_id, request.session_epoch, by_id, wanted, forgotten, broker.clock()
+    )
+    if context.session is not None:
+        wanted = [entry.wanted for entry in context.session.entries.values()]
+    return Plan(
+        wanted,
+        context,
+        min(request.max_bytes, broker.config["fetch.max.bytes"]),
+        request.min_bytes,
+        request.isolation_level == READ_COMMITTED,
+        peer.version,
+    )
+
+
+def read(broker: Broker, plan: Plan) -> Found:
+    """What there is right now, within the limits."""
+    answers: list[tuple[Key, Answer]] = []
+    left, size, urgent, min_one = plan.max_bytes, 0, False, True
+    for wanted in plan.wanted:
+        try:
+            partition = find(broker, wanted)
+            got = partition.read(
+                wanted.offset,
+                min(wanted.max_bytes, left),
+                committed_only=plan.committed_only,
+                min_one=min_one,
+                epoch=wanted.leader_epoch,
+                last_fetched_epoch=wanted.last_fetched_epoch,
+            )
+            each, taken = shape(wanted, partition, got, plan)
+            if taken:
+                min_one = False
+                size += taken
+                left = max(0, left - taken)
+            urgent = urgent or got.diverging is not None
+        except BrokerError as error:
+            each, urgent = refusal(wanted, error.code), True
+        except OSError:
+            each, urgent = refusal(wanted, ErrorCode.KAFKA_STORAGE_ERROR), True
+        answers.append(((wanted.topic, wanted.partition), each))
+    return Found(answers, size, urgent)
+
+
+def find(broker: Broker, wanted: Wanted) -> Partition:
+    topic = wanted.topic
+    if isinstance(topic, str):
+        return broker.replicas.leader(topic, wanted.partition)
+    name = broker.image.topic_names.get(topic)
+    if name is None:
+        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)
+    return broker.replicas.leader(name, wanted.partition)
+
+
+def refusal(wanted: Wanted, code: ErrorCode) -> Answer:
+    return Answer(partition_index=wanted.partition, error_code=code, high_watermark=NO_OFFSET, records=NOTHING)
+
+
+def shape(wanted: Wanted, partition: Partition, got: Read, plan: Plan) -> tuple[Answer, int]:
+    """One partition's part of the answer, and how many bytes of records it has."""
+    records: Slice | bytes = got.records or NOTHING
+    each = Answer(
+        partition_index=wanted.partition,
+        high_watermark=got.high_watermark,
+        last_stable_offset=got.last_stable_offset,
+        log_start_offset=got.log_start_offset,
+        records=records,
+    )
+    if plan.committed_only:
+        each.aborted_transactions = aborted(partition, wanted.offset, got) if got.records else []
+    else:
+        each.aborted_transactions = None
+    if got.diverging is not None:
+        each.diverging_epoch.epoch, each.diverging_epoch.end_offset = got.diverging
+    if plan.version < 4 and got.records is not None:
+        each.records = records = down_converted(got.records, 0 if plan.version < 2 else 1, wanted.offset)
+    return each, len(records)
+
+
+def aborted(partition: Partition, offset: int, got: Read) -> list[Answer.AbortedTransaction]:
+    return [
+        Answer.AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
+        for each in partition.log.aborted_between(offset, got.last_stable_offset)
+    ]
+
+
+def down_converted(records: Slice, magic: int, offset: int) -> bytes:
+    from trilogue.wire.legacy import down_convert
+
+    try:
+        return bytes(down_convert(memoryview(records.read()), magic, offset))
+    except MalformedMessage as error:
+        raise BrokerError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+
+
+async def wait(broker: Broker, plan: Plan, peer: Peer, seconds: float) -> FetchResponse:
+    """Until there is enough, something to be said, or no more time."""
+    partitions = watchable(broker, plan.wanted)
+    bell = Bell()
+    for partition in partitions:
+        partition.watch(bell)
+    try:
+        with trio.move_on_after(seconds):
+            while not broker.stopping:
+                await bell.wait()
+                found = read(broker, plan)
+                if found.urgent or found.size >= plan.min_bytes:
+                    return answer(broker, plan, found, peer)
+    finally:
+        for partition in partitions:
+            partition.unwatch(bell)
+    return answer(broker, plan, read(broker, plan), peer)
+
+
+def watchable(broker: Broker, wanted: Iterable[Wanted]) -> list[Partition]:
+    found = []
+    for each in wanted:
+        try:
+            found.append(find(broker, each))
+        except BrokerError:
+            continue  # it has been said by now, or will be
+    return found
+
+
+def answer(broker: Broker, plan: Plan, found: Found, peer: Peer) -> FetchResponse:
+    session, full = plan.context
+    topics: dict[str | bytes, Topic] = {}
+    for key, each in found.answers:
+        news = session is None or session.is_news(
+            key, each.high_watermark, each.log_start_offset, bool(each.records), each.error_code
+        )
+        if full or news:
+            name = key[0]
+            if name not in topics:
+                topics[name] = (
+                    Topic(topic=name, topic_id=ZERO_UUID, partitions=[])
+                    if isinstance(name, str)
+                    else Topic(topic="", topic_id=name, partitions=[])
+                )
+            topics[name].partitions.append(each)
+    response = FetchResponse(session_id=session.id if session else 0, responses=list(topics.values()))
+    if found.urgent and plan.version >= 16:
+        add_leaders(broker, response, peer)
+    return response
+
+
+def add_leaders(broker: Broker, response: FetchResponse, peer: Peer) -> None:
+    nodes: dict[int, FetchResponse.NodeEndpoint] = {}
+    for topic in response.responses:
+        for each in topic.partitions:
+            if each.error_code in MOVED:
+                leader = whereabouts(broker, topic.topic, topic.topic_id, each.partition_index, peer)
+                if leader is not None:
+                    each.current_leader.leader_id, each.current_leader.leader_epoch = leader.id, leader.epoch
+                    nodes[leader.id] = FetchResponse.NodeEndpoint(
+                        node_id=leader.id, host=leader.host, port=leader.port, rack=leader.rack
+                    )
+    response.node_endpoints = list(nodes.values())

@@ -1,0 +1,104 @@
+"""Metadata: who the brokers are, and which of them leads what.
+
+v0: no topics named asks for all; later null does.  Topics that are not there are made, if the client (v4+: says so)
+and `auto.create.topics.enable` agree; it hears UNKNOWN_TOPIC_OR_PARTITION and asks again, as with Kafka.  v10+: topics
+have ids; v12+: may be asked for by id, which never makes any.  v8-10: the cluster's authorized operations.
+"""
+
+import logging
+
+from trilogue.broker.api import handles
+from trilogue.broker.cluster.controller import NewTopic, check_name
+from trilogue.broker.cluster.image import NO_LEADER, Image
+from trilogue.broker.cluster.image import Topic as TopicImage
+from trilogue.broker.connection import Peer
+from trilogue.broker.server import Broker
+from trilogue.broker.topics import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS, NOT_ASKED, is_internal
+from trilogue.wire.apis.metadata import MetadataRequest, MetadataResponse
+from trilogue.wire.errors import BrokerError, ErrorCode
+from trilogue.wire.schema import ZERO_UUID
+
+logger = logging.getLogger(__name__)
+
+Topic = MetadataResponse.Topic
+Partition = Topic.Partition
+
+
+@handles(MetadataRequest)
+def metadata(broker: Broker, request: MetadataRequest, peer: Peer) -> MetadataResponse:
+    image = broker.image
+    if request.topics is None or (peer.version == 0 and not request.topics):
+        topics = [describe(broker, topic, request, peer) for topic in image.topics.values()]
+    else:
+        topics = [one(broker, asked, request, peer) for asked in request.topics]
+    return MetadataResponse(
+        brokers=living(broker, image, peer),
+        cluster_id=image.cluster_id,
+        controller_id=image.controller,
+        topics=topics,
+        cluster_authorized_operations=(
+            ALL_CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )
+
+
+def living(broker: Broker, image: Image, peer: Peer) -> list[MetadataResponse.Broker]:
+    found = []
+    for info in image.brokers.values():
+        where = broker.endpoint(info, peer)
+        if where is not None:
+            found.append(MetadataResponse.Broker(node_id=info.id, host=where[0], port=where[1], rack=info.rack))
+    return found
+
+
+def one(broker: Broker, asked: MetadataRequest.Topic, request: MetadataRequest, peer: Peer) -> Topic:
+    if asked.topic_id != ZERO_UUID:
+        found = broker.image.topic_by_id(asked.topic_id)
+        if found is None:
+            return Topic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id, partitions=[])
+        return describe(broker, found, request, peer)
+    name = asked.name or ""
+    found = broker.image.topics.get(name)
+    if found is not None:
+        return describe(broker, found, request, peer)
+    try:
+        check_name(name)
+    except BrokerError as error:
+        return Topic(error_code=error.code, name=name, is_internal=is_internal(name), partitions=[])
+    if (request.allow_auto_topic_creation or peer.version < 4) and broker.config["auto.create.topics.enable"]:
+        broker.nursery.start_soon(make, broker, name)
+    return Topic(
+        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name, is_internal=is_internal(name), partitions=[]
+    )
+
+
+async def make(broker: Broker, name: str) -> None:
+    """Make a topic that somebody has asked for.  Whoever it was asks again, and finds it."""
+    try:
+        await broker.office.create_topic(NewTopic(name, -1, -1, {}, {}), broker.topic_defaults)
+    except BrokerError as error:
+        if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+            logger.warning("topic %r was asked for and cannot be made: %s", name, error)
+
+
+def describe(broker: Broker, topic: TopicImage, request: MetadataRequest, peer: Peer) -> Topic:
+    return Topic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=is_internal(topic.name),
+        partitions=[
+            Partition(
+                error_code=ErrorCode.LEADER_NOT_AVAILABLE if state.leader == NO_LEADER else ErrorCode.NONE,
+                partition_index=index,
+                leader_id=state.leader,
+                leader_epoch=state.leader_epoch,
+                replica_nodes=list(state.replicas),
+                isr_nodes=list(state.isr),
+                offline_replicas=[each for each in state.replicas if each not in broker.image.brokers],
+            )
+            for index, state in enumerate(topic.partitions)
+        ],
+        topic_authorized_operations=(
+            ALL_TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+        ),
+    )

@@ -1,0 +1,171 @@
+"""Produce: append record batches to partitions.
+
+acks 1 answers when the leader has it, -1 when all replicas in sync have, 0 not at all: an error then closes the
+connection, which is how the client learns of it.  v0-2 carry message sets of the old formats, which become batches
+here (Kafka 4 does not any more).  v3+ must carry one batch.  v10+: where the leader is, if not here (KIP-951).
+v13: topics by id.  Nothing of a refused partition is written; the others proceed.
+"""
+
+from collections.abc import Coroutine
+from typing import Any
+
+import trio
+
+from trilogue.broker.api import handles
+from trilogue.broker.connection import Hangup, Peer
+from trilogue.broker.leaders import whereabouts
+from trilogue.broker.partition import Partition
+from trilogue.broker.server import Broker
+from trilogue.broker.topics import is_internal
+from trilogue.wire.apis.produce import ProduceRequest, ProduceResponse
+from trilogue.wire.errors import BrokerError, ErrorCode, MalformedMessage
+
+Topic = ProduceResponse.Topic
+Answer = Topic.Partition
+ADMIN_CLIENT = "__admin_client"
+"""Who calls itself this may write to internal topics, as with Kafka."""
+
+NO_OFFSET = -1
+
+
+@handles(ProduceRequest)
+def produce(
+    broker: Broker, request: ProduceRequest, peer: Peer
+) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse | None] | None:
+    now_ms = broker.clock()
+    waiting: list[tuple[Answer, Partition, int]] = []
+    topics = [
+        Topic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partition_responses=[
+                append(broker, request, topic, each, peer, now_ms, waiting) for each in topic.partition_data
+            ],
+        )
+        for topic in request.topic_data
+    ]
+    response = ProduceResponse(responses=topics)
+    if request.acks == 0:
+        check_silent(response, peer)
+        return wait_in_silence(broker, waiting) if waiting else None
+    if peer.version >= 10:
+        add_leaders(broker, response, peer)
+    if waiting:
+        return wait(broker, response, waiting, request.timeout_ms)
+    return response
+
+
+def append(
+    broker: Broker,
+    request: ProduceRequest,
+    topic: ProduceRequest.Topic,
+    data: ProduceRequest.Topic.Partition,
+    peer: Peer,
+    now_ms: int,
+    waiting: list[tuple[Answer, Partition, int]],
+) -> Answer:
+    """One partition; what it has to wait for goes into `waiting`."""
+    answer = Answer(index=data.index, base_offset=NO_OFFSET)
+    try:
+        if not -1 <= request.acks <= 1:
+            raise BrokerError(ErrorCode.INVALID_REQUIRED_ACKS)
+        partition = find(broker, topic, data.index, peer)
+        records = batch(data.records, peer.version)
+        result = partition.append(records, now_ms, acks=request.acks)
+        answer.base_offset = result.base_offset
+        answer.log_append_time_ms = result.log_append_time_ms
+        answer.log_start_offset = result.log_start_offset
+        end = result.last_offset + 1
+        if (request.acks == -1 and not partition.is_committed(end)) or partition.log.flush_due(now_ms):
+            waiting.append((answer, partition, end))
+    except BrokerError as error:
+        refuse(answer, error, peer)
+    except MalformedMessage as error:
+        refuse(answer, BrokerError(ErrorCode.CORRUPT_MESSAGE, str(error)), peer)
+    except OSError as error:
+        refuse(answer, BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)), peer)
+    return answer
+
+
+def find(broker: Broker, topic: ProduceRequest.Topic, index: int, peer: Peer) -> Partition:
+    name = topic.name
+    if peer.version >= 13:
+        known = broker.image.topic_by_id(topic.topic_id)
+        if known is None:
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)
+        name = known.name
+    if is_internal(name) and peer.client_id != ADMIN_CLIENT:
+        raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")
+    return broker.replicas.leader(name, index)
+
+
+def batch(records: memoryview | None, version: int) -> memoryview:
+    """The records as one batch of the format that the log keeps."""
+    if records is None or not len(records):
+        raise BrokerError(ErrorCode.INVALID_RECORD, "Produce requests must have exactly one record batch per partition")
+    if version >= 3:
+        return records
+    from trilogue.wire.legacy import up_convert
+
+    return memoryview(bytearray(up_convert(records)))
+
+
+def refuse(answer: Answer, error: BrokerError, peer: Peer) -> None:
+    answer.error_code = error.code
+    answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = NO_OFFSET
+    if peer.version >= 8:
+        answer.error_message = error.message
+
+
+async def wait(
+    broker: Broker, response: ProduceResponse, waiting: list[tuple[Answer, Partition, int]], timeout_ms: int
+) -> ProduceResponse:
+    deadline = trio.current_time() + timeout_ms / 1000
+    for answer, partition, end in waiting:
+        try:
+            await safe(broker, partition, end, deadline)
+        except BrokerError as error:
+            answer.error_code = error.code
+            answer.base_offset = NO_OFFSET
+        except OSError as error:
+            answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+            answer.error_message = str(error)
+    return response
+
+
+async def wait_in_silence(broker: Broker, waiting: list[tuple[Answer, Partition, int]]) -> None:
+    for _, partition, _ in waiting:
+        await broker.replicas.flush(partition)
+
+
+async def safe(broker: Broker, partition: Partition, end: int, deadline: float) -> None:
+    """On the disk as far as the settings ask for it, and with the replicas."""
+    if partition.log.flush_due(broker.clock()):
+        await broker.replicas.flush(partition)
+        if partition.log.failed is not None:
+            raise partition.log.failed
+    if not partition.is_committed(end):
+        await partition.committed(end, deadline)
+
+
+def check_silent(response: ProduceResponse, peer: Peer) -> None:
+    """With acks 0 there is no answer to put an error into: the client hears of it by being hung up on."""
+    for topic in response.responses:
+        for each in topic.partition_responses:
+            if each.error_code != ErrorCode.NONE:
+                code = ErrorCode(each.error_code).name  # type: ignore[call-arg]
+                raise Hangup(f"{peer} sent records for {topic.name}-{each.index} with acks=0: {code}")
+
+
+def add_leaders(broker: Broker, response: ProduceResponse, peer: Peer) -> None:
+    nodes: dict[int, ProduceResponse.NodeEndpoint] = {}
+    for topic in response.responses:
+        for each in topic.partition_responses:
+            if each.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                leader = whereabouts(broker, topic.name, topic.topic_id, each.index, peer)
+                if leader is not None:
+                    each.current_leader.leader_id, each.current_leader.leader_epoch = leader.id, leader.epoch
+                    nodes[leader.id] = ProduceResponse.NodeEndpoint(
+                        node_id=leader.id, host=leader.host, port=leader.port, rack=leader.rack
+                    )
+    response.node_endpoints = list(nodes.values())

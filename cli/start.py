@@ -1,0 +1,167 @@
+"""`trilogue start`: run a broker.
+
+trilogue start                           on 127.0.0.1:9092, data in ./trilogue-data
+trilogue start --ephemeral --port 0      a free port, nothing kept
+trilogue start --config server.properties --set num.partitions=3
+"""
+
+import argparse
+import logging
+import signal
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trilogue import __version__
+from trilogue.cli.failed import Failed
+
+if TYPE_CHECKING:
+    from trilogue.broker.server import Broker
+
+DEFAULT_PORT = 9092
+
+
+def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    start = commands.add_parser(
+        "start",
+        help="run a broker",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    start.add_argument("--listen", metavar="HOST:PORT", action="append", help="where clients connect (127.0.0.1:9092)")
+    start.add_argument("--port", type=int, help="only the port; 0 is any that is free")
+    start.add_argument("--advertise", metavar="HOST:PORT", help="what clients are told; without it, where they came in")
+    start.add_argument("--data", metavar="DIR", help="where everything is kept (./trilogue-data)")
+    start.add_argument("--ephemeral", action="store_true", help="keep nothing: the data goes when the broker does")
+    start.add_argument("--config", metavar="FILE", type=Path, help="settings, in a file of Kafka's format")
+    start.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="one setting, by Kafka's name")
+    start.add_argument("--port-file", metavar="FILE", type=Path, help="write the port there when ready")
+    start.add_argument("--verbose", action="store_true", help="log more")
+    start.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    from trilogue.broker.config import DEVELOPMENT, BrokerConfig, ConfigError
+    from trilogue.broker.listeners import CannotStart
+
+    logging.basicConfig(
+        level=logging.INFO if options.verbose else logging.WARNING,
+        format="%(asctime)s %(levelname)s %(message)s",
+        stream=sys.stderr,
+    )
+    settings = {**DEVELOPMENT, **from_file(options.config), **dict(pair(each) for each in options.set)}
+    settings |= addresses(options, settings)
+    with tempfile.TemporaryDirectory(prefix="trilogue-") as scratch:
+        if options.ephemeral:
+            settings["log.dirs"] = scratch
+        elif options.data:
+            settings["log.dirs"] = options.data
+        elif "log.dirs" not in settings and "log.dir" not in settings:
+            settings["log.dirs"] = "trilogue-data"
+        try:
+            serve(BrokerConfig.parse(settings), options)
+        except (CannotStart, ConfigError) as problem:
+            raise Failed(str(problem)) from None
+
+
+def from_file(path: Path | None) -> dict[str, str]:
+    if path is None:
+        return {}
+    try:
+        lines = path.read_text().splitlines()
+    except OSError as error:
+        raise Failed(f"{path} cannot be read: {error.strerror}") from None
+    return dict(properties(path, lines))
+
+
+def properties(path: Path, lines: Iterable[str]) -> Iterable[tuple[str, str]]:
+    """Kafka's format: NAME=VALUE, comments behind # or !, a backslash goes on with the next line."""
+    pending = ""
+    for number, line in enumerate(lines, 1):
+        line = pending + line.strip()
+        if line.endswith("\\"):
+            pending = line[:-1]
+            continue
+        pending = ""
+        if line and not line.startswith(("#", "!")):
+            name, mark, value = line.partition("=")
+            if not mark:
+                raise Failed(f"{path}, line {number}: write NAME=VALUE, not {line!r}")
+            yield name.strip(), value.strip()
+
+
+def pair(text: str) -> tuple[str, str]:
+    name, mark, value = text.partition("=")
+    if not mark:
+        raise Failed(f"--set {text}: write NAME=VALUE")
+    return name.strip(), value.strip()
+
+
+def addresses(options: argparse.Namespace, settings: dict[str, str]) -> dict[str, str]:
+    found = {}
+    if options.listen:
+        found["listeners"] = ",".join(f"{listener_name(i)}://{each}" for i, each in enumerate(options.listen))
+    elif options.port is not None or "listeners" not in settings:
+        port = DEFAULT_PORT if options.port is None else options.port
+        found["listeners"] = f"PLAINTEXT://127.0.0.1:{port}"
+    if options.advertise:
+        found["advertised.listeners"] = f"PLAINTEXT://{options.advertise}"
+    if len(options.listen or ()) > 1:
+        names = (f"{listener_name(i)}:PLAINTEXT" for i in range(len(options.listen)))
+        found["listener.security.protocol.map"] = ",".join(names)
+    return found
+
+
+def listener_name(number: int) -> str:
+    return "PLAINTEXT" if number == 0 else f"PLAINTEXT{number + 1}"
+
+
+def serve(config: object, options: argparse.Namespace) -> None:
+    import trio
+
+    from trilogue.broker.config import BrokerConfig
+    from trilogue.broker.listeners import CannotStart
+    from trilogue.broker.server import Broker
+
+    assert isinstance(config, BrokerConfig)
+
+    async def main() -> None:
+        broker = Broker(config)
+        async with trio.open_nursery() as nursery:
+            with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+                await nursery.start(broker.run)
+                announce(broker, options.port_file)
+                nursery.start_soon(stop_at_signal, broker, signals)
+                await broker.stopped.wait()
+                nursery.cancel_scope.cancel()
+
+    async def stop_at_signal(broker: Broker, signals: object) -> None:
+        async for _ in signals:  # type: ignore[attr-defined]
+            broker.stop()
+
+    try:
+        trio.run(main)
+    except BaseExceptionGroup as group:
+        # Nurseries wrap what went wrong; a single reason for not starting is all that the user needs.
+        reasons, rest = group.split((CannotStart, OSError))
+        if reasons is None or rest is not None:
+            raise
+        raise Failed(str(first(reasons))) from None
+
+
+def first(group: BaseException) -> BaseException:
+    while isinstance(group, BaseExceptionGroup):
+        group = group.exceptions[0]
+    return group
+
+
+def announce(broker: "Broker", port_file: Path | None) -> None:
+    where = ", ".join(f"{each.host or '*'}:{each.port}" for each in broker.listeners)
+    kept = ", ".join(directory.path for directory in broker.replicas.directories)
+    print(f"trilogue {__version__} listens on {where}; data in {kept}", flush=True)
+    if port_file is not None:
+        temporary = port_file.with_suffix(".tmp")
+        temporary.write_text(f"{broker.listeners[0].port}\n")
+        temporary.rename(port_file)
