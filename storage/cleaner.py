@@ -111,7 +111,7 @@ def plan(log: Log, now_ms: int, high_watermark: int) -> Plan | None:
         [Source(segment, segment.handle(), segment.size, end) for segment, end in zip(closed, ends, strict=False)],
         first_dirty,
         ends[len(closed) - 1],
-        [entry for segment in closed for entry in segment.aborted.entries()],
+        log.aborted_between(segments[0].base_offset, ends[len(closed) - 1]),
         {known.id: LastWrite(known.last_offset, known.epoch) for known in log.producers()},
         now_ms,
     )

@@ -10,14 +10,8 @@ from collections import Counter
 from trilogue.broker.api import handles
 from trilogue.broker.cluster.controller import NewTopic
 from trilogue.broker.cluster.image import Topic as TopicImage
-
-try:
-    from trilogue.broker.config import validate_topic_config
-except ImportError:
-
-    def validate_topic_config(c): ...
-
-
+from trilogue.broker.config.describe import describe_topic
+from trilogue.broker.config.validate import validate_topic_config
 from trilogue.broker.connection import Peer
 from trilogue.broker.server import Broker
 from trilogue.wire.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -43,7 +37,7 @@ async def create_topics(broker: Broker, request: CreateTopicsRequest, peer: Peer
 async def create(broker: Broker, asked: CreateTopicsRequest.Topic, *, dry_run: bool) -> Answer:
     try:
         configs = wished_configs(asked)
-        validate_topic_config(configs)
+        validate_topic_config(configs, broker.config)
         new = NewTopic(
             asked.name,
             asked.num_partitions,
@@ -81,5 +75,14 @@ def success(broker: Broker, topic: TopicImage, configs: dict[str, str], *, dry_r
         topic_id=ZERO_UUID if dry_run else topic.id,
         num_partitions=len(topic.partitions),
         replication_factor=len(topic.partitions[0].replicas),
-        configs=[],
+        configs=[
+            Answer.Config(
+                name=each.name,
+                value=each.value,
+                read_only=each.read_only,
+                config_source=each.source,
+                is_sensitive=each.sensitive,
+            )
+            for each in describe_topic(broker.config.topic(configs))
+        ],
     )

@@ -189,10 +189,11 @@ async def wait(broker: Broker, plan: Plan, peer: Peer, seconds: float) -> FetchR
     try:
         with trio.move_on_after(seconds):
             while not broker.stopping:
-                await bell.wait()
+                # Looked at before the first wait too: something may have come before we began to watch.
                 found = read(broker, plan)
                 if found.urgent or found.size >= plan.min_bytes:
                     return answer(broker, plan, found, peer)
+                await bell.wait()
     finally:
         for partition in partitions:
             partition.unwatch(bell)

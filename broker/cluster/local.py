@@ -68,7 +68,9 @@ class LocalStore:
                     after[path] = Node(data, node.version + 1, node.created, node.ephemeral)
                 case Delete(path, version):
                     expected(path, before, version)
-                    after |= dict.fromkeys(self._at_or_below(path))
+                    below = path + "/"
+                    doomed = [each for each in (*self._nodes, *after) if each == path or each.startswith(below)]
+                    after |= dict.fromkeys(doomed)
                 case Check(path, version):
                     expected(path, before, version)
         self._write(after, number)
@@ -89,9 +91,6 @@ class LocalStore:
         owned = [path for path, owner in self._owners.items() if owner is session]
         if owned:
             self.commit(session, [Delete(path) for path in owned])
-
-    def _at_or_below(self, path: str) -> list[str]:
-        return [other for other in self._nodes if other == path or other.startswith(path + "/")]
 
     def _write(self, after: Mapping[str, Node | None], number: int) -> None:
         # Ephemeral nodes never get here: nobody who made one is alive when the file is opened again.

@@ -14,8 +14,8 @@ from trilogue.broker.config.together import contradiction
 from trilogue.broker.config.topic import TopicConfig
 from trilogue.broker.config.values import ConfigError, read
 
-PLUGIN_PREFIXES = ("config.providers.", "rsm.config.", "rlmm.config.")
-"""Settings that belong to plugins: we know nothing about them, and Kafka takes them unseen."""
+PLUGIN_PREFIXES = ("config.providers.", "listener.name.", "rsm.config.", "rlmm.config.")
+"""Settings that may belong to plugins: if we do not know them, we take them unseen, as Kafka does."""
 PLUGIN_PREFIX_SETTINGS = ("remote.log.storage.manager.impl.prefix", "remote.log.metadata.manager.impl.prefix")
 """Settings that say with what else the settings of plugins may begin."""
 AUTHORIZER = ("super.users", "allow.everyone.if.no.acl.found")

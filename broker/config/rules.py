@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from trilogue.broker.config.doubles import written_double
+
 
 class Rule(NamedTuple):
     kafkas: str
@@ -16,9 +18,13 @@ class Rule(NamedTuple):
     """What follows "it has to be"."""
     refusal: Callable[[str, Any], str | None]
     """(name, value) -> why not, in Kafka's words; None if it may be."""
+    distinct: bool = False
+    """Of lists: what is said twice counts once."""
 
 
 def invalid(name: str, value: object, why: str) -> str:
+    if isinstance(value, float):
+        value = written_double(value)
     return f"Invalid value {value} for configuration {name}: {why}"
 
 
@@ -60,14 +66,12 @@ def one_of_in_any_case(*words: str) -> Rule:
 
 
 def some_of(*words: str, or_none: bool = False) -> Rule:
-    """A list of these words, each at most once; of any words if none are named."""
+    """A list of these words; of any words if none are named."""
     listed = f"[{', '.join(words)}]" if words else ""
 
     def refusal(name: str, value: Sequence[str]) -> str | None:
         if not value and not or_none:
             return f"Configuration '{name}' must not be empty. Valid values include: {listed or 'any non-empty value'}"
-        if len(set(value)) < len(value):
-            return f"Configuration '{name}' values must not be duplicated."
         for word in value:
             if not word:
                 return f"Configuration '{name}' values must not be empty."
@@ -75,8 +79,8 @@ def some_of(*words: str, or_none: bool = False) -> Rule:
                 return invalid(name, word, f"String must be one of: {', '.join(words)}")
         return None
 
-    ours = f"a list out of {', '.join(words)}" if words else "a list without repetition"
-    return Rule(listed, ours, refusal)
+    ours = f"a list out of {', '.join(words)}" if words else "a list like a,b,c"
+    return Rule(listed, ours, refusal, distinct=True)
 
 
 def each_like(pattern: str, ours: str, complaint: Callable[[str, str], str]) -> Rule:

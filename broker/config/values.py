@@ -1,9 +1,9 @@
 """A setting's value: text in, a Python value out, and back to the text that Kafka would print."""
 
 import re
-from math import isfinite
 from typing import Any
 
+from trilogue.broker.config.doubles import written_double
 from trilogue.broker.config.rules import invalid
 from trilogue.broker.config.setting import BOOLEAN, DOUBLE, INT, LIST, LONG, PASSWORD, SHORT, Setting, Type, Value
 
@@ -31,8 +31,11 @@ def read(setting: Setting, text: str, name: str = "") -> Value:
     if value is None:
         what = "too large a number" if _whole(text.strip()) else NOT_A[setting.type]
         raise unfit(setting, name, text, what, invalid(name, text, KAFKAS_NOT_A[setting.type]))
-    if setting.rule and (refusal := setting.rule.refusal(name, value)):
-        raise unfit(setting, name, text, "", refusal)
+    if rule := setting.rule:
+        if rule.distinct and isinstance(value, list):
+            value = list(dict.fromkeys(value))
+        if refusal := rule.refusal(name, value):
+            raise unfit(setting, name, text, "", refusal)
     return value
 
 
@@ -51,20 +54,6 @@ def written(kind: Type, value: Any) -> str | None:
     if isinstance(value, float):
         return written_double(value)
     return ",".join(value) if isinstance(value, list) else str(value)
-
-
-def written_double(value: float) -> str:
-    """As Java's Double.toString: plain from 0.001 up to ten million, otherwise like 1.0E7."""
-    if not isfinite(value):
-        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[repr(value)]
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
-        return repr(value)
-    from decimal import Decimal  # a millisecond to load, for what is seldom asked
-
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    power = int(exponent) + len(digits) - 1
-    first, *rest = map(str, digits)
-    return f"{'-' * sign}{first}.{''.join(rest) or '0'}E{power}"
 
 
 def read_boolean(text: str) -> bool | None:

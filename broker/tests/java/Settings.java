@@ -1,8 +1,8 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
-import java.util.Properties;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import org.apache.kafka.common.config.ConfigDef;
@@ -26,7 +26,8 @@ public class Settings {
     static final Map<String, ConfigDef> KINDS = new TreeMap<>(Map.of(
         "broker", AbstractKafkaConfig.CONFIG_DEF,
         "topic", LogConfig.configDefCopy(),
-        "group", GroupConfig.CONFIG_DEF));
+        "group", GroupConfig.CONFIG_DEF,
+        "client-metrics", ClientMetricsConfigs.configDef()));
 
     public static void main(String[] args) throws Exception {
         if (args.length > 0 && args[0].equals("try")) {
@@ -38,7 +39,11 @@ public class Settings {
 
     static void list() {
         Map<String, String> modes = DynamicBrokerConfig.dynamicConfigUpdateModes();
-        KINDS.forEach((kind, definitions) -> new TreeMap<>(definitions.configKeys()).forEach((name, key) ->
+        Map<String, ConfigDef.ConfigKey> onlyDynamic = new TreeMap<>(DynamicConfig.Broker.configKeys());
+        onlyDynamic.keySet().removeAll(KINDS.get("broker").names());
+        Map<String, Map<String, ConfigDef.ConfigKey>> all = new TreeMap<>(Map.of("only-dynamic", onlyDynamic));
+        KINDS.forEach((kind, definitions) -> all.put(kind, new TreeMap<>(definitions.configKeys())));
+        all.forEach((kind, keys) -> keys.forEach((name, key) ->
             System.out.println("{\"kind\":" + json(kind)
                 + ",\"name\":" + json(name)
                 + ",\"type\":" + json(key.type.name())
@@ -46,15 +51,9 @@ public class Settings {
                 + ",\"default\":" + json(key.hasDefault() ? ConfigDef.convertToString(key.defaultValue, key.type) : null)
                 + ",\"validator\":" + json(key.validator == null ? null : key.validator.toString())
                 + ",\"internal\":" + key.internalConfig
-                + ",\"mode\":" + json(kind.equals("broker") ? modes.getOrDefault(name, "read-only") : null)
+                + ",\"mode\":" + json(modes.getOrDefault(name, "read-only"))
                 + ",\"synonyms\":" + json(synonyms(kind, name))
-                + (System.getProperty("doc") == null ? "" : ",\"doc\":" + json(key.documentation))
                 + "}")));
-        DynamicConfig.Broker.names().stream().filter(name -> !KINDS.get("broker").names().contains(name)).sorted().forEach(
-            name -> System.out.println("{\"kind\":\"only-dynamic\",\"name\":" + json(name) + "}"));
-        ClientMetricsConfigs.configDef().names().forEach(
-            name -> System.out.println("{\"kind\":\"client-metrics\",\"name\":" + json(name)
-                + ",\"type\":" + json(ClientMetricsConfigs.configDef().configKeys().get(name).type.name()) + "}"));
     }
 
     static List<String> synonyms(String kind, String name) {
@@ -64,21 +63,20 @@ public class Settings {
                     .map(ConfigSynonym::name).collect(Collectors.toList());
             case "group":
                 return GroupConfig.brokerSynonym(name).stream().collect(Collectors.toList());
+            case "client-metrics":
+                return List.of();
             default:
                 return DynamicBrokerConfig.brokerConfigSynonyms(name, true);
         }
     }
 
     static void attempt() throws Exception {
-        var lines = new java.io.BufferedReader(new java.io.InputStreamReader(System.in, "UTF-8"));
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
         for (String line; (line = lines.readLine()) != null; ) {
             String[] parts = line.split("\t", -1);
             ConfigDef.ConfigKey key = KINDS.get(parts[0]).configKeys().get(parts[1]);
             try {
-                Object value = ConfigDef.parseType(parts[1], parts[2], key.type);
-                if (key.validator != null) {
-                    key.validator.ensureValid(parts[1], value);
-                }
+                Object value = new ConfigDef().define(key).parse(Map.of(parts[1], parts[2])).get(parts[1]);
                 System.out.println("{\"text\":" + json(ConfigDef.convertToString(value, key.type)) + "}");
             } catch (ConfigException refused) {
                 System.out.println("{\"refused\":" + json(refused.getMessage()) + "}");
