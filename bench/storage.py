@@ -7,7 +7,6 @@ pages that the host has not backed yet would otherwise be what is measured.
 """
 
 import os
-import resource
 import shutil
 import statistics
 import sys
@@ -49,8 +48,7 @@ def seconds(action: Callable[[], object]) -> float:
 def touch_memory(folder: Path, size: int) -> None:
     path = folder / "touch"
     with open(path, "wb") as file:
-        for _ in range(size // MIB):
-            file.write(bytes(MIB))
+        file.writelines(bytes(MIB) for _ in range(size // MIB))
     path.unlink()
 
 
@@ -188,26 +186,24 @@ def many(folder: Path, count: int) -> None:
         shutil.copytree(folder / "t-0", folder / f"t-{number}", copy_function=shutil.copyfile)
 
 
+def open_all(node: DataDirectory, topic: str, count: int) -> list[Log]:
+    config = LogConfig()
+    return [node.open_log(topic, number, config, NOW) for number in range(count)]
+
+
 def openings(folder: Path) -> None:
     many(folder / "many", 10_000)
-    for count, written, target in ((1000, True, "<= 1 s"), (10_000, True, "<= 3 s"), (10_000, False, "<= 3 s")):
+    for count, topic, target in ((1000, "t", "<= 1 s"), (10_000, "t", "<= 3 s"), (10_000, "u", "<= 3 s")):
         times = []
         for _ in range(3):
             (folder / "many/.kafka_cleanshutdown").write_bytes(b'{"version":0,"brokerEpoch":1}')
             node = DataDirectory(folder / "many", cluster_id="bench", node_id=1, new_id=uuid.UUID(int=1))
-            topic = "t" if written else "u"
-            logs: list[Log] = []
-            config = LogConfig()
-            times.append(
-                seconds(
-                    lambda node=node, logs=logs, count=count, topic=topic: logs.extend(
-                        node.open_log(topic, number, config, NOW) for number in range(count)
-                    )
-                )  # type: ignore[misc]
-            )
-            assert all(log.end_offset == (3 if written else 0) for log in logs)
+            start = time.perf_counter()
+            logs = open_all(node, topic, count)
+            times.append(time.perf_counter() - start)
+            assert all(log.end_offset == (3 if topic == "t" else 0) for log in logs)
             node.close({}, clean=False, now_ms=NOW)
-        kind = "with files, clean end" if written else "without files"
+        kind = "with files, clean end" if topic == "t" else "without files"
         print(f"open {count:6} partitions, {kind:22}  {statistics.median(times):5.2f} s   target {target}")
     for written in (True, False):
         tracemalloc.start()
@@ -240,6 +236,14 @@ def recovery(folder: Path) -> None:
         shutil.rmtree(folder / "crashed-0")
 
 
+def peak_memory(*, reset: bool = False) -> float:
+    """MiB; since the last reset."""
+    if reset:
+        Path("/proc/self/clear_refs").write_text("5")
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) / KIB
+
+
 def compaction(folder: Path) -> None:
     config = LogConfig(compact=True, delete=False, segment_bytes=32 * MIB, min_cleanable_dirty_ratio=0.0)
     for size in (100, KIB):
@@ -258,15 +262,16 @@ def compaction(folder: Path) -> None:
         log.roll(NOW)
         plan = cleaner.plan(log, NOW, log.end_offset)
         assert plan is not None
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        before = peak_memory(reset=True)
         start = time.perf_counter()
         cleaned = plan.run()
         spent = time.perf_counter() - start
-        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / KIB
+        grown = peak_memory() - before
         cleaner.adopt(log, cleaned, NOW)
         print(
-            f"compaction, records of {size:4} bytes: {total / spent / 1e6:5.0f} MB/s, {number * 100 / spent / 1e3:5.0f} k records/s, "
-            f"{cleaned.records_mapped} keys, {log.size / total:.0%} left, peak memory +{grown:.0f} MiB"
+            f"compaction, records of {size:4} bytes: {total / spent / 1e6:5.0f} MB/s, "
+            f"{number * 100 / spent / 1e3:5.0f} k records/s, {cleaned.records_mapped} keys, "
+            f"{log.size / total:.0%} left, peak memory +{grown:.0f} MiB"
         )
         log.close(clean=False)
         shutil.rmtree(path)
@@ -276,7 +281,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(dir=sys.argv[1] if len(sys.argv) > 1 else None, prefix="bench-storage-"))
     try:
         touch_memory(folder, 2 * GIB)
-        for part in (appends, look_ups, openings, recovery, compaction):
+        for part in (compaction, appends, look_ups, openings, recovery):
             part(folder)
     finally:
         shutil.rmtree(folder)

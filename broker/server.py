@@ -21,9 +21,13 @@ from trilogue.broker.cluster.view import View
 from trilogue.broker.config import BrokerConfig
 from trilogue.broker.connection import Peer
 from trilogue.broker.gate import Gate
+from trilogue.broker.groups.coordinator import GroupCoordinator
 from trilogue.broker.listeners import CannotStart, Listener, close_listeners, open_listeners
 from trilogue.broker.replicas import Replicas
+from trilogue.broker.runner import Runner
 from trilogue.broker.sessions import FetchSessions
+from trilogue.broker.stored import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from trilogue.broker.transactions.coordinator import TransactionCoordinator
 from trilogue.storage.checkpoint import META_PROPERTIES, read_properties
 from trilogue.storage.directory import DataDirectory, DirectoryInUse, WrongDirectory
 from trilogue.storage.files import OpenFiles
@@ -64,6 +68,8 @@ class Broker:
         self.view: View
         self.office: Office
         self.replicas: Replicas
+        self.groups: Runner
+        self.transactions: Runner
         self.nursery: trio.Nursery
 
     @property
@@ -85,7 +91,10 @@ class Broker:
         self.replicas = Replicas(self.node_id, directories, self.clock, self._chance, lambda: self.config)
         self.office = Office(self.view, self.node_id, self._chance, self._unclean_topics)
         self.view.listen(self._reconfigure)
+        self.groups = Runner(self, OFFSETS_TOPIC, lambda index: GroupCoordinator(index, self.config))
+        self.transactions = Runner(self, TRANSACTIONS_TOPIC, lambda index: TransactionCoordinator(index, self.config))
         self.view.listen(self.replicas.apply)
+        self.view.listen(lambda before, image: self._update_coordinators())
         try:
             await self._serve(task_status)
         finally:
@@ -104,6 +113,9 @@ class Broker:
         self.replicas.strays(self.image)
         async with trio.open_nursery() as tasks:
             self.nursery = tasks
+            self._update_coordinators()
+            tasks.start_soon(self.groups.run)
+            tasks.start_soon(self.transactions.run)
             tasks.start_soon(self.view.follow)
             tasks.start_soon(self.office.run)
             await self._register()
@@ -206,6 +218,11 @@ class Broker:
         if before.configs is not image.configs:
             own, everybody = image.config("brokers", str(self.node_id)), image.config("brokers", "<default>")
             self.config = self.static.with_dynamic(everybody, own)
+
+    def _update_coordinators(self) -> None:
+        if hasattr(self, "nursery"):  # not before loading can be left to a task
+            self.groups.update()
+            self.transactions.update()
 
     def _unclean_topics(self, image: Image) -> set[str]:
         return {

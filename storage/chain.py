@@ -50,8 +50,8 @@ class Chain:
     def replace(self, old: list[Segment], base_offset: int, due_ms: int) -> None:
         """Put the compacted segment that lies ready as .cleaned in the place of those it was made of.
 
-        From the moment its .log is called .swap it counts, whatever happens: opening the log finishes what is left.
-        """
+        From the moment its .log is called .swap it counts, whatever happens: opening the log finishes what is
+        left."""
         changed_ms = old[-1].created_ms
         new = Segment(self.folder, base_offset, self.pool, created_ms=changed_ms, suffix=names.CLEANED)
         new.measure()

@@ -1,8 +1,7 @@
 """The small text files: offsets per partition, leader epochs, meta.properties, partition.metadata.
 
-A checkpoint is a version (always 0), a count, and as many lines; it is replaced as a whole.  A damaged one is worth
-nothing and is reported as such by `DamagedFile`: whoever asked knows how to do without.
-"""
+A checkpoint is a version (always 0), a count, and as many lines; it is replaced as a whole.  A damaged one is
+worth nothing and is reported as such by `DamagedFile`: whoever asked knows how to do without."""
 
 import base64
 import re
@@ -35,7 +34,8 @@ def render_lines(rows: Iterable[tuple[object, ...]]) -> bytes:
 
 
 def parse_lines(content: bytes, width: int) -> list[list[str]]:
-    """A checkpoint's rows, each of `width` words.  Nothing at all is an empty checkpoint: Kafka creates them so."""
+    """A checkpoint's rows, each of `width` words.  Nothing at all is an empty checkpoint: Kafka creates them
+    so."""
     if not content:
         return []
     try:
@@ -80,7 +80,8 @@ def parse_uuid(text: str) -> uuid.UUID:
 
 
 def write_partition_metadata(path: str, topic_id: uuid.UUID) -> None:
-    """Say which topic a partition's folder belongs to; a topic made anew under the same name has another id."""
+    """Say which topic a partition's folder belongs to; a topic made anew under the same name has another
+    id."""
     replace_file(path, f"version: {VERSION}\ntopic_id: {render_uuid(topic_id)}".encode())
 
 

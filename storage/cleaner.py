@@ -1,11 +1,12 @@
 """Compaction of one log, in three steps.
 
-`plan` decides whether and what, on the thread that owns the log.  `Plan.run` does the work, on any thread: it reads segments that
-nobody writes and makes new ones beside them (.cleaned).  `adopt` swaps them in, on the first thread again; if the log has
-changed under the work, the work is thrown away.  A crash at any point leaves the old segments or the new.
+`plan` decides whether and what, on the thread that owns the log.  `Plan.run` does the work, on any thread: it
+reads segments that nobody writes and makes new ones beside them (.cleaned).  `adopt` swaps them in, on the
+first thread again; if the log has changed under the work, the work is thrown away.  A crash at any point
+leaves the old segments or the new.
 
-Memory is bounded by the key map (`KeyMap`) and one batch; when the map is full the round ends there, and the next goes on.
-"""
+Memory is bounded by the key map (`KeyMap`) and one batch; when the map is full the round ends there, and the
+next goes on."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -118,7 +119,8 @@ def plan(log: Log, now_ms: int, high_watermark: int) -> Plan | None:
 
 
 def _first_uncleanable(log: Log, now_ms: int, high_watermark: int) -> int:
-    """How many of the oldest segments may be compacted: not the active one, nothing undecided, nothing too fresh."""
+    """How many of the oldest segments may be compacted: not the active one, nothing undecided, nothing too
+    fresh."""
     stable = log.last_stable_offset(high_watermark)
     lag = log.config.min_compaction_lag_ms
     number = 0
@@ -209,7 +211,8 @@ def discard(folder: str, groups: list[tuple[list[Segment], int]]) -> None:
 
 
 def adopt(log: Log, cleaned: Cleaned, now_ms: int) -> bool:
-    """Swap the new segments in.  False if the log has changed meanwhile: then nothing is done, and they are discarded."""
+    """Swap the new segments in.  False if the log has changed meanwhile: then nothing is done, and they are
+    discarded."""
     current = set(map(id, log.segments))
     if log.failed is not None or not all(id(segment) in current for old, _ in cleaned.groups for segment in old):
         discard(log.path, cleaned.groups)

@@ -1,9 +1,9 @@
 """Which records of a compacted log stay.  Pure: batches in, bytes out.
 
-A record stays if no later one has its key; a tombstone, a record without a value, stays `delete.retention.ms` longer, so that
-consumers can learn of it (KIP-534: the time is noted in the batch when it is first compacted).  Records of aborted transactions
-go at once, markers after the records they decide on.  Offsets never change.  The last batch of an active producer stays,
-if only as a header: it knows the sequence number.
+A record stays if no later one has its key; a tombstone, a record without a value, stays `delete.retention.ms`
+longer, so that consumers can learn of it (KIP-534: the time is noted in the batch when it is first
+compacted).  Records of aborted transactions go at once, markers after the records they decide on.  Offsets
+never change.  The last batch of an active producer stays, if only as a header: it knows the sequence number.
 """
 
 import hashlib

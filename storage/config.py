@@ -1,4 +1,5 @@
-"""The settings of a topic that its logs obey.  The broker fills them in; the names are Kafka's with underscores."""
+"""The settings of a topic that its logs obey.  The broker fills them in; the names are Kafka's with
+underscores."""
 
 from dataclasses import dataclass
 

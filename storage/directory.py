@@ -1,8 +1,7 @@
 """One data directory: who it belongs to, which partitions are in it, and the offsets it keeps about them.
 
-Several directories are several of these; when a disk fails, `failed` says so, and only its partitions are offline.  A lock
-keeps a second broker out, Apache Kafka included.
-"""
+Several directories are several of these; when a disk fails, `failed` says so, and only its partitions are
+offline.  A lock keeps a second broker out, Apache Kafka included."""
 
 import fcntl
 import json
@@ -63,7 +62,8 @@ class DataDirectory:
         self._lock = self._take_lock()
         self.id = self._identify(cluster_id, node_id, new_id)
         self.clean_broker_epoch = self._read_clean_shutdown()
-        """The broker epoch of the last clean shutdown; None if the last end was not clean.  -1 if it was, long ago."""
+        """The broker epoch of the last clean shutdown; None if the last end was not clean.  -1 if it was,
+        long ago."""
         self.recovery_points = self._read_offsets(RECOVERY_POINTS)
         self.high_watermarks = self._read_offsets(HIGH_WATERMARKS)
         self.log_starts = self._read_offsets(LOG_STARTS)

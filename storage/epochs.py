@@ -1,9 +1,8 @@
 """Leader epoch -> first offset written under it; the file `leader-epoch-checkpoint`.
 
-Followers find with it where their log parts from the leader's (KIP-101, KIP-279).  Epochs and offsets only grow;
-an entry that contradicts a newer one makes the older give way.  The file is written before the first batch of an
-epoch, so a batch whose epoch is not in it was never written by us: recovery counts on that.
-"""
+Followers find with it where their log parts from the leader's (KIP-101, KIP-279).  Epochs and offsets only
+grow; an entry that contradicts a newer one makes the older give way.  The file is written before the first
+batch of an epoch, so a batch whose epoch is not in it was never written by us: recovery counts on that."""
 
 from bisect import bisect_right
 from itertools import pairwise

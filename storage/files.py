@@ -1,12 +1,11 @@
 """Descriptors that close themselves, and writes that are whole or raise.
 
-A `Handle` owns one descriptor and closes it when the last holder lets go.  That is what keeps a slice readable
-whose segment has been deleted or whose file has been put to sleep meanwhile: the slice holds the handle.  Nobody
-calls `os.close` anywhere else.
+A `Handle` owns one descriptor and closes it when the last holder lets go.  That is what keeps a slice
+readable whose segment has been deleted or whose file has been put to sleep meanwhile: the slice holds the
+handle.  Nobody calls `os.close` anywhere else.
 
-A `File` is a path that is opened at its first use.  The pool it belongs to puts the files that were not used lately
-to sleep again, so that ten thousand idle partitions hold no descriptor.
-"""
+A `File` is a path that is opened at its first use.  The pool it belongs to puts the files that were not used
+lately to sleep again, so that ten thousand idle partitions hold no descriptor."""
 
 import ctypes
 import errno
@@ -17,8 +16,8 @@ from collections.abc import Callable
 Bytes = bytes | bytearray | memoryview
 
 OPEN_FILES = 1000
-"""How many files of partitions a pool keeps awake: under the usual 1,024 only with few sockets, so a broker that
-raises its limit also gives its pool a larger number."""
+"""How many files of partitions a pool keeps awake: under the usual 1,024 only with few sockets, so a broker
+that raises its limit also gives its pool a larger number."""
 
 
 class Handle:
@@ -34,7 +33,8 @@ class Handle:
 
 
 class OpenFiles:
-    """The files that are awake, at most `cap` of them.  Second chance: who was used since we looked, stays."""
+    """The files that are awake, at most `cap` of them.  Second chance: who was used since we looked,
+    stays."""
 
     def __init__(self, cap: int = OPEN_FILES) -> None:
         self.cap = cap
@@ -103,7 +103,8 @@ class File:
 
 
 def write_all(fd: int, data: Bytes, position: int) -> None:
-    """Write everything, or raise OSError; the kernel may take less than it was given when the disk is nearly full."""
+    """Write everything, or raise OSError; the kernel may take less than it was given when the disk is nearly
+    full."""
     written = os.pwrite(fd, data, position)
     if written != len(data):
         left = memoryview(data)[written:]
@@ -128,7 +129,8 @@ def _fallocate() -> Callable[[int, int, int, int], int] | None:
 
 
 def reserve(fd: int, position: int, size: int) -> bool:
-    """Allocate blocks behind the end of a file without making it longer.  False if that cannot be had: it is a hint."""
+    """Allocate blocks behind the end of a file without making it longer.  False if that cannot be had: it is
+    a hint."""
     call = _fallocate()
     return call is not None and call(fd, FALLOC_FL_KEEP_SIZE, position, size) == 0
 

@@ -1,9 +1,9 @@
 """fsync: when it is due, and doing it beside the appends.
 
-`Log.start_flush` collects what has to reach the disk; `Flush.run` brings it there, in a thread if the broker likes, while
-appends go on; `Log.finish_flush` moves the recovery point.  One run serves everybody who waits: that is group commit.
-A failed fsync says nothing about what is on the disk afterwards, so it is final: `Log.fail`.
-"""
+`Log.start_flush` collects what has to reach the disk; `Flush.run` brings it there, in a thread if the broker
+likes, while appends go on; `Log.finish_flush` moves the recovery point.  One run serves everybody who waits:
+that is group commit. A failed fsync says nothing about what is on the disk afterwards, so it is final:
+`Log.fail`."""
 
 import os
 from typing import NamedTuple
@@ -44,7 +44,8 @@ class Flush(NamedTuple):
 
 
 def flush_due(config: LogConfig, unflushed: int, last_flush_ms: int, now_ms: int) -> bool:
-    """Whether flush.messages or flush.ms asks for a flush now, with `unflushed` offsets not known to be safe."""
+    """Whether flush.messages or flush.ms asks for a flush now, with `unflushed` offsets not known to be
+    safe."""
     return unflushed > 0 and (unflushed >= config.flush_messages or now_ms - last_flush_ms >= config.flush_ms)
 
 

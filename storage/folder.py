@@ -1,8 +1,7 @@
 """A partition's folder as it is found: what is in it, and what has no business there.
 
-A crash leaves files half-way: being deleted (.deleted), being compacted (.cleaned), being swapped in (.swap), being replaced
-(.tmp).  The first, second and last go; a swap is finished.
-"""
+A crash leaves files half-way: being deleted (.deleted), being compacted (.cleaned), being swapped in (.swap),
+being replaced (.tmp).  The first, second and last go; a swap is finished."""
 
 import os
 from dataclasses import dataclass, field

@@ -1,10 +1,10 @@
 """The two sparse indexes of a segment: offset to position, and timestamp to offset.
 
-An entry is made about every `index.interval.bytes` of log.  Entries gather in memory and go to the file a few hundred at
-a time: a `pwrite` each would cost as much as a quarter of the append that they belong to.  What a crash takes
-with it is made again from the log, so nothing depends on these files being complete; and because they may hold
-anything after a crash, whoever uses an entry checks it against the batch it points to (`segment.py`).
-"""
+An entry is made about every `index.interval.bytes` of log.  Entries gather in memory and go to the file a few
+hundred at a time: a `pwrite` each would cost as much as a quarter of the append that they belong to.  What a
+crash takes with it is made again from the log, so nothing depends on these files being complete; and because
+they may hold anything after a crash, whoever uses an entry checks it against the batch it points to
+(`segment.py`)."""
 
 import os
 from bisect import bisect_right
@@ -144,7 +144,8 @@ class OffsetIndex(Index):
         self.add(last_offset - self._base, position)
 
     def lookup(self, offset: int) -> tuple[int, int]:
-        """(offset, position) of the last entry at or before `offset`; the segment's beginning if there is none."""
+        """(offset, position) of the last entry at or before `offset`; the segment's beginning if there is
+        none."""
         number = self.find(offset - self._base)
         if number < 0:
             return self._base, 0
@@ -174,7 +175,8 @@ class TimeIndex(Index):
             self.add(timestamp, offset - self._base)
 
     def lookup(self, timestamp: int) -> tuple[int, int]:
-        """(timestamp, offset) of the last entry at or before `timestamp`; (-1, the first offset) if there is none."""
+        """(timestamp, offset) of the last entry at or before `timestamp`; (-1, the first offset) if there is
+        none."""
         number = self.find(timestamp)
         if number < 0:
             return -1, self._base

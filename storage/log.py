@@ -1,42 +1,37 @@
-"""Log: one partition's batches on disk.  Append, read, truncate, expire.
+"""Log: one partition's batches on disk.  Appending and reading; `upkeep.py` has the rest.
 
-The law: a decision and its write are one call.  Everything that can refuse, refuses before the first byte is written; what
-a failed write leaves behind is cut off again, and the log takes no more until it is opened anew.
+The law: a decision and its write are one call.  Everything that can refuse, refuses before the first byte is
+written; what a failed write leaves behind is cut off again, and the log takes no more until it is opened
+anew.
 
-`append_as_leader` is the hot path of the broker and is written out in one piece: unpack, checksum, sequence, patch, one
-`pwrite`.  What is not plain there goes through `validation.py` first.
-"""
+`append_as_leader` is the hot path of the broker and is written out in one piece: unpack, checksum, sequence,
+patch, one `pwrite`.  What is not plain there goes through `validation.py` first."""
 
 import logging
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from struct import Struct
 from struct import error as StructError
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import NamedTuple
 
-from trilogue.storage import checkpoint, lookup, names, retention
+from trilogue.storage import lookup
 from trilogue.storage.aborted import AbortedTransaction
-from trilogue.storage.chain import Chain
 from trilogue.storage.config import LogConfig
-from trilogue.storage.epochs import Epochs
-from trilogue.storage.files import OpenFiles, sync_directory, write_all
-from trilogue.storage.flush import Flush, flush_due
+from trilogue.storage.files import OpenFiles, write_all
 from trilogue.storage.index import TIME_ENTRY
 from trilogue.storage.lookup import Found
-from trilogue.storage.producers import SEQUENCE_MASK, Origin, Producer, Producers
-from trilogue.storage.replay import producers_at, take_over
+from trilogue.storage.producers import SEQUENCE_MASK, Origin, Producer
+from trilogue.storage.replay import take_over
 from trilogue.storage.segment import LARGEST_RELATIVE_OFFSET, Segment
 from trilogue.storage.slices import Slice
-from trilogue.storage.validation import FEW_RECORDS, HEADER, lengths_add_up, plain_attributes, validated
+from trilogue.storage.upkeep import Upkeep
+from trilogue.storage.validation import FEW_RECORDS, HEADER, lengths_add_up, validated
 from trilogue.wire import records
 from trilogue.wire.errors import BrokerError, ErrorCode, MalformedMessage
 from trilogue.wire.records import CHECKED_FROM, CODEC_MASK, CONTROL, LOG_OVERHEAD, MAGIC, TRANSACTIONAL, Batch, Header
 
 logger = logging.getLogger(__name__)
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 SHARED_FILES = OpenFiles()
 """The pool of a process that does not care."""
@@ -69,65 +64,10 @@ class AppendResult(NamedTuple):
     """It was in the log already; the offsets are those it got then."""
 
 
-class Log:
+class Log(Upkeep):
     """The log of one partition.  Made by `Log.open`; `DataDirectory.open_log` knows what to give it."""
 
-    __slots__ = (
-        "_broken",
-        "_chain",
-        "_config",
-        "_epoch",
-        "_epochs",
-        "_plain",
-        "_producers",
-        "_room_bytes",
-        "_room_offset",
-        "_room_timestamp",
-        "_tail",
-        "clean_offset",
-        "end_offset",
-        "last_flush_ms",
-        "name",
-        "path",
-        "recovery_point",
-        "start_offset",
-        "topic_id",
-    )
-
-    def __init__(
-        self,
-        config: LogConfig,
-        chain: Chain,
-        epochs: Epochs,
-        producers: Producers,
-        *,
-        topic_id: uuid.UUID | None,
-        start_offset: int,
-        end_offset: int,
-        recovery_point: int,
-        clean_offset: int,
-        now_ms: int,
-    ) -> None:
-        self.path = chain.folder
-        self.name = os.path.basename(chain.folder)
-        self.topic_id = topic_id
-        self.config = config
-        self._chain = chain
-        self._epochs = epochs
-        self._epoch = epochs.latest
-        self._producers = producers
-        self._broken: OSError | None = None
-        self._tail = (-1, 0, 0)
-        """(base offset, position, size) of the last batch: where most reads begin."""
-        self.start_offset = start_offset
-        """The first offset that may be read."""
-        self.end_offset = end_offset
-        """The offset that the next record gets."""
-        self.recovery_point = recovery_point
-        """Everything before it has reached the disk."""
-        self.clean_offset = clean_offset
-        """How far compaction has been."""
-        self.last_flush_ms = now_ms
+    __slots__ = ()
 
     @classmethod
     def open(
@@ -145,9 +85,9 @@ class Log:
     ) -> "Log":
         """Open the log in a folder, or one that has no folder yet.
 
-        `clean` says that whoever had it open before closed it properly; otherwise everything from `recovery_point` on
-        is checked, and what a crash has torn is cut off.  The offsets come from the checkpoints.
-        """
+        `clean` says that whoever had it open before closed it properly; otherwise everything from
+        `recovery_point` on is checked, and what a crash has torn is cut off.  The offsets come from the
+        checkpoints."""
         from trilogue.storage.recovery import load
 
         loaded = load(os.fspath(path), config, now_ms, start_offset, recovery_point, clean, pool)
@@ -167,19 +107,6 @@ class Log:
             log._final(log._make_folder)
         return log
 
-    def __repr__(self) -> str:
-        return f"Log({self.name}, {self.start_offset} to {self.end_offset})"
-
-    @property
-    def config(self) -> LogConfig:
-        return self._config
-
-    @config.setter
-    def config(self, config: LogConfig) -> None:
-        self._config = config
-        self._plain = plain_attributes(config)
-        self._forget_room()
-
     # ---- appending ---------------------------------------------------------------------------------------
 
     def append_as_leader(
@@ -194,9 +121,8 @@ class Log:
     ) -> AppendResult:
         """Append the one batch in `buf`, giving it the next offsets.  The bytes are changed in place.
 
-        `verified`: the coordinator has confirmed that a transaction of this producer includes this partition, if the
-        batch belongs to one (KIP-890).  Raises BrokerError, or OSError when the disk fails.
-        """
+        `verified`: the coordinator has confirmed that a transaction of this producer includes this partition,
+        if the batch belongs to one (KIP-890).  Raises BrokerError, or OSError when the disk fails."""
         if self._broken is not None:
             raise self._broken
         size = len(buf)
@@ -292,9 +218,6 @@ class Log:
         self._room_timestamp = began + config.segment_ms - config.segment_jitter_ms if began >= 0 else -1
         return segment
 
-    def _forget_room(self) -> None:
-        self._room_bytes = self._room_offset = self._room_timestamp = -1
-
     def _append_marker(self, buf: memoryview, leader_epoch: int, now_ms: int, transaction_version: int) -> AppendResult:
         batch = Batch(Header._make(HEADER.unpack_from(buf)), buf)
         header = batch.header
@@ -309,8 +232,9 @@ class Log:
     def append_as_follower(
         self, buf: memoryview, *, now_ms: int, leader_epoch: int | None = None
     ) -> AppendResult | None:
-        """Append batches as the leader sent them, offsets and epochs included.  What is cut short at the end is left out,
-        and so is what lies behind the first batch of a later epoch than `leader_epoch`.  None if nothing remains."""
+        """Append batches as the leader sent them, offsets and epochs included.  What is cut short at the end
+        is left out, and so is what lies behind the first batch of a later epoch than `leader_epoch`.  None if
+        nothing remains."""
         if self._broken is not None:
             raise self._broken
         batches: list[Batch] = []
@@ -362,7 +286,8 @@ class Log:
                 self._final(segment.aborted.append, aborted)
 
     def _room_for(self, size: int, first: int, last: int, max_timestamp: int, now_ms: int) -> Segment:
-        """The segment that a batch of this size goes into; a new one if the active one is full or old enough."""
+        """The segment that a batch of this size goes into; a new one if the active one is full or old
+        enough."""
         config = self._config
         if size > config.segment_bytes:
             raise BrokerError(
@@ -386,99 +311,13 @@ class Log:
             return self.roll(now_ms, first)
         return segment
 
-    def roll(self, now_ms: int, next_offset: int | None = None) -> Segment:
-        """Finish the active segment and begin another at the end of the log, with a snapshot of the producers."""
-        base = self.end_offset if next_offset is None else max(next_offset, self.end_offset)
-        active = self._chain.active
-        if active is not None:
-            if active.base_offset == base:
-                return active
-            self._final(active.finish)
-            active.sleep()
-            self._forget_room()
-            self._final(self._chain.take_snapshot, base, self._producers)
-        return self._begin_segment(base, now_ms)
-
-    def _begin_segment(self, base_offset: int, now_ms: int) -> Segment:
-        if not self._chain.segments:
-            self._final(self._make_folder)
-        return self._final(self._chain.add, base_offset, now_ms)
-
-    def _make_folder(self) -> None:
-        if not os.path.isdir(self.path):
-            os.makedirs(self.path)
-            sync_directory(os.path.dirname(self.path))
-        metadata = os.path.join(self.path, names.PARTITION_METADATA)
-        if self.topic_id is not None and not os.path.exists(metadata):
-            checkpoint.write_partition_metadata(metadata, self.topic_id)
-        self._epochs.save()
-
-    # ---- when the disk fails -----------------------------------------------------------------------------
-
-    @property
-    def failed(self) -> OSError | None:
-        """Why nothing is written any more, if so."""
-        return self._broken
-
-    def fail(self, error: OSError) -> None:
-        """The disk has failed: nothing is written any more.  Reading goes on as far as it can."""
-        if self._broken is None:
-            self._broken = error
-            logger.error("%s: takes no more writes: %s", self.name, error)
-
-    def _final(self, action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do something to the files; if that fails, it was the last thing."""
-        if self._broken is not None:
-            raise self._broken
-        try:
-            return action(*args, **kwargs)
-        except OSError as error:
-            self.fail(error)
-            raise
-
-    def _undo(self, segment: Segment, position: int, error: OSError) -> None:
-        """A write failed: cut off what of it may have arrived.  What was acknowledged lies before."""
-        self.fail(error)
-        segment.size = position
-        try:
-            os.ftruncate(segment.file.open().fd, position)
-        except OSError as again:
-            logger.error("%s: a torn batch at %d stays until recovery: %s", self.name, position, again)
-
-    # ---- leader epochs -----------------------------------------------------------------------------------
-
-    def begin_epoch(self, epoch: int) -> None:
-        """We lead under this epoch from now on: what comes next belongs to it.  Followers will ask where it began."""
-        if epoch != self._epoch:
-            self._begin_epoch(epoch, self.end_offset)
-
-    def _begin_epoch(self, epoch: int, start: int) -> None:
-        self._epochs.assign(epoch, start)
-        self._epoch = self._epochs.latest
-        if self._chain.segments:  # before the first there is no folder, and nothing in it to be misjudged
-            self._final(self._epochs.save)
-
-    @property
-    def latest_epoch(self) -> int | None:
-        """The epoch of the last batch, or of the leader if it has written nothing yet."""
-        return self._epoch
-
-    def epoch_end_offset(self, epoch: int) -> tuple[int, int]:
-        """(the largest epoch not above `epoch`, where it ends); (-1, -1) if unknown.  OffsetForLeaderEpoch."""
-        return self._epochs.end_offset(epoch, self.end_offset)
-
-    def epoch_at(self, offset: int) -> int | None:
-        """The epoch that `offset` was written under."""
-        return self._epochs.epoch_at(offset)
-
     # ---- reading -----------------------------------------------------------------------------------------
 
     def read(self, offset: int, max_bytes: int, *, up_to: int, min_one: bool = True) -> Slice | None:
         """Batches from the one that holds `offset`, below offset `up_to`; None if there is nothing to read.
 
-        Never crosses a segment.  With `min_one` the first batch comes whole even if it is larger than `max_bytes`;
-        otherwise it comes whole or not at all.
-        """
+        Never crosses a segment.  With `min_one` the first batch comes whole even if it is larger than
+        `max_bytes`; otherwise it comes whole or not at all."""
         if not self.start_offset <= offset <= self.end_offset:
             raise BrokerError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -510,8 +349,8 @@ class Log:
         return Slice(segment.handle(), position, min(max(max_bytes, first_size), end - position), base)
 
     def batches(self, offset: int, up_to: int | None = None) -> Iterator[Batch]:
-        """Every batch from the one that holds `offset` on, for coordinators that load their state.  A batch is valid
-        until the next is asked for."""
+        """Every batch from the one that holds `offset` on, for coordinators that load their state.  A batch
+        is valid until the next is asked for."""
         end = self.end_offset if up_to is None else min(up_to, self.end_offset)
         for segment in self._chain.segments[self._chain.number_for(offset) :]:
             if (found := segment.find(offset)) is not None:
@@ -520,18 +359,9 @@ class Log:
                         return
                     yield batch
 
-    @property
-    def size(self) -> int:
-        """Bytes of all segments, without their indexes."""
-        return sum(segment.size for segment in self._chain.segments)
-
-    @property
-    def segments(self) -> list[Segment]:
-        """Oldest first; the last is the active one.  For the cleaner and for tests."""
-        return self._chain.segments
-
     def offset_for_timestamp(self, timestamp: int, up_to: int | None = None) -> Found | None:
-        """The first record that is not older than `timestamp`, below `up_to`; also inside compressed batches."""
+        """The first record that is not older than `timestamp`, below `up_to`; also inside compressed
+        batches."""
         end = self.end_offset if up_to is None else up_to
         return lookup.by_timestamp(self._chain.segments, timestamp, self.start_offset, end)
 
@@ -540,8 +370,8 @@ class Log:
         return lookup.of_max_timestamp(self._chain.segments, self.start_offset)
 
     def list_offset(self, timestamp: int, latest: int) -> Found:
-        """What ListOffsets answers for one partition, special timestamps included.  `latest` is the high watermark or
-        the last stable offset, whichever the client may see."""
+        """What ListOffsets answers for one partition, special timestamps included.  `latest` is the high
+        watermark or the last stable offset, whichever the client may see."""
         return lookup.list_offset(self, timestamp, latest)
 
     # ---- producers and transactions ----------------------------------------------------------------------
@@ -554,7 +384,8 @@ class Log:
         return min(high_watermark, max(unstable, self.start_offset))
 
     def aborted_between(self, first: int, last: int) -> list[AbortedTransaction]:
-        """The aborted transactions that overlap the offsets from `first` up to, and without, `last`; by first offset."""
+        """The aborted transactions that overlap the offsets from `first` up to, and without, `last`; by first
+        offset."""
         found = []
         for segment in self._chain.segments[self._chain.number_for(first) :]:
             entries = list(segment.aborted.entries())
@@ -574,142 +405,6 @@ class Log:
     def expire_producers(self, now_ms: int) -> int:
         """Forget who has been silent for producer.id.expiration.ms.  How many."""
         return self._producers.expire(now_ms, self._config.producer_id_expiration_ms)
-
-    # ---- shortening --------------------------------------------------------------------------------------
-
-    def truncate_to(self, offset: int, now_ms: int) -> bool:
-        """Cut the log so that it ends at `offset`, or before if that lies inside a batch.  True if anything went."""
-        if offset >= self.end_offset:
-            return False
-        if not self._chain.bases or offset < self._chain.bases[0]:
-            self.truncate_fully_and_start_at(max(offset, 0), now_ms)
-            return True
-        self.end_offset = self._final(self._chain.truncate, offset)
-        self._final(self._read_producers, now_ms)
-        self._after_cut()
-        self._final(self._epochs.save)
-        return True
-
-    def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> None:
-        """Forget everything; the log is empty and goes on at `offset`."""
-        self._final(self._chain.clear)
-        self.start_offset = self.end_offset = offset
-        self._producers.clear(offset)
-        self._epochs.clear()
-        self._after_cut()
-        self._begin_segment(offset, now_ms)
-
-    def _after_cut(self) -> None:
-        self._tail = (-1, 0, 0)
-        self._forget_room()
-        self.start_offset = min(self.start_offset, self.end_offset)
-        self.recovery_point = min(self.recovery_point, self.end_offset)
-        self.clean_offset = min(self.clean_offset, self.end_offset)
-        self._epochs.truncate_end(self.end_offset)
-        self._epoch = self._epochs.latest
-
-    def _read_producers(self, now_ms: int) -> None:
-        chain = self._chain
-        self._producers, notes = producers_at(
-            self.path, chain.segments, chain.snapshots, self.end_offset, self._config, now_ms
-        )
-        if notes:
-            logger.warning("%s: %s", self.name, "; ".join(notes))
-
-    def raise_start(self, offset: int, high_watermark: int) -> bool:
-        """Nothing before `offset` may be read any more (DeleteRecords); files go with the next `expire`."""
-        if offset > high_watermark:
-            raise BrokerError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"{self.name}: offset {offset} is past the high watermark {high_watermark}",
-            )
-        if offset <= self.start_offset:
-            return False
-        self.start_offset = offset
-        self._epochs.truncate_start(offset)
-        if self._chain.segments:
-            self._final(self._epochs.save)
-        return True
-
-    def expire(self, now_ms: int, high_watermark: int) -> int:
-        """Delete the oldest segments that retention gives up: by time, by size, and below the start.  How many.
-
-        Nothing at or above the high watermark goes.  If even the active segment is too old, a new one is begun first.
-        """
-        chain = self._chain
-        doomed = retention.expired(
-            chain.segments, self._config, now_ms, high_watermark, self.start_offset, self.end_offset
-        )
-        if not doomed:
-            return 0
-        if doomed == len(chain.segments):
-            self.roll(now_ms)
-        self._final(chain.retire, chain.segments[:doomed], now_ms + self._config.file_delete_delay_ms)
-        if chain.bases[0] not in chain.snapshots:  # it was damaged; producers must not be forgotten
-            self._final(chain.take_snapshot, self.end_offset, self._producers)
-        for taken_at in [taken_at for taken_at in chain.snapshots if taken_at < chain.bases[0]]:
-            self._final(chain.drop_snapshot, taken_at)
-        self.start_offset = max(self.start_offset, chain.bases[0])
-        self._epochs.truncate_start(self.start_offset)
-        self._final(self._epochs.save)
-        logger.info("%s: %d segments expired; it starts at %d", self.name, doomed, self.start_offset)
-        return doomed
-
-    def replace(self, old: list[Segment], base_offset: int, now_ms: int) -> None:
-        """Put a compacted segment in the place of those it was made of.  The cleaner's last step."""
-        self._final(self._chain.replace, old, base_offset, now_ms + self._config.file_delete_delay_ms)
-
-    def sweep(self, now_ms: int) -> int | None:
-        """Delete the files of expired segments whose delay has passed.  Returns when to come again, if there is more."""
-        return self._final(self._chain.sweep, now_ms)
-
-    # ---- durability --------------------------------------------------------------------------------------
-
-    def flush_due(self, now_ms: int) -> bool:
-        """Whether flush.messages or flush.ms asks for a flush, or a segment was finished and is not on the disk yet."""
-        finished = any(segment.synced < segment.size for segment in self._chain.segments[-2:-1])
-        unflushed = self.end_offset - self.recovery_point
-        return finished or flush_due(self._config, unflushed, self.last_flush_ms, now_ms)
-
-    def start_flush(self) -> Flush:
-        """What has to be synced so that everything appended so far is safe.  `run` it anywhere, then `finish_flush`."""
-        return self._final(Flush.of, self.path, self._chain.segments, self.end_offset)
-
-    def finish_flush(self, flush: Flush, now_ms: int) -> None:
-        """The flush has run: what it covered is safe."""
-        flush.mark()
-        self.recovery_point = min(max(self.recovery_point, flush.end_offset), self.end_offset)
-        self.last_flush_ms = now_ms
-
-    def flush(self, now_ms: int) -> None:
-        """Sync everything here and now.  A failure is final."""
-        flush = self.start_flush()
-        self._final(flush.run)
-        self.finish_flush(flush, now_ms)
-
-    def close(self, *, clean: bool, now_ms: int = 0) -> None:
-        """Let go of all files.  A clean close brings everything to the disk first, and leaves nothing to recover."""
-        active = self._chain.active
-        if clean and self._broken is None and active is not None:
-            self._final(active.finish)
-            self._final(self._chain.take_snapshot, self.end_offset, self._producers)
-            self._final(self._epochs.save)
-            self.flush(now_ms)
-        self._chain.close()
-
-    def delete(self, unique: str) -> str | None:
-        """Move the folder out of the way, to be removed later; `unique` is 32 hex digits.  Its new path, if it had one."""
-        self._chain.close()
-        if self._broken is None:
-            self._broken = OSError(f"{self.name} was deleted")
-        if not os.path.isdir(self.path):
-            return None
-        topic, _, partition = self.name.rpartition("-")
-        folder = names.deleted_folder(topic, int(partition), unique)
-        target = os.path.join(os.path.dirname(self.path), folder)
-        os.rename(self.path, target)
-        sync_directory(os.path.dirname(self.path))
-        return target
 
 
 def _marker_of(batch: Batch) -> records.EndTransaction | None:

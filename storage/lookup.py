@@ -1,8 +1,7 @@
 """ListOffsets: from a time to an offset.
 
-Timestamps of producers do not have to grow, so a later segment may hold earlier ones; the answer is the first record, in
-the order of offsets, that is not older than what was asked for.
-"""
+Timestamps of producers do not have to grow, so a later segment may hold earlier ones; the answer is the first
+record, in the order of offsets, that is not older than what was asked for."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -62,7 +61,8 @@ def of_max_timestamp(segments: list[Segment], start: int) -> Found | None:
 
 
 def list_offset(log: "Log", timestamp: int, latest: int) -> Found:
-    """The answer to one partition of ListOffsets.  Nothing is tiered here, so local is all and uploaded is none."""
+    """The answer to one partition of ListOffsets.  Nothing is tiered here, so local is all and uploaded is
+    none."""
     if timestamp == LATEST:
         return Found(-1, latest, log.latest_epoch if log.latest_epoch is not None else -1)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):

@@ -13,7 +13,8 @@ PARTITION_METADATA = "partition.metadata"
 
 DELETE_FOLDER = "-delete"
 FOLDER_NAME_LIMIT = 255
-"""Of a file system; a deleted partition's folder gives up the end of its topic's name rather than exceed it."""
+"""Of a file system; a deleted partition's folder gives up the end of its topic's name rather than exceed
+it."""
 
 _FOLDER = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>0|[1-9][0-9]{0,9})")
 _NUMBERED = re.compile(r"[0-9]{20}")
@@ -36,7 +37,8 @@ def folder(topic: str, partition: int) -> str:
 
 
 def parse_folder(name: str) -> tuple[str, int] | None:
-    """Topic and partition, or None for a folder of another kind (`-delete`, `-future`, `-stray`, metadata)."""
+    """Topic and partition, or None for a folder of another kind (`-delete`, `-future`, `-stray`,
+    metadata)."""
     match = _FOLDER.fullmatch(name)
     return (match["topic"], int(match["partition"])) if match else None
 

@@ -88,7 +88,8 @@ class Producers:
     def __init__(self, end_offset: int = 0) -> None:
         self._by_id: dict[int, Producer] = {}
         self._open: dict[int, int] = {}
-        """First offset of every open transaction -> producer; offsets only grow, so the first is the oldest."""
+        """First offset of every open transaction -> producer; offsets only grow, so the first is the
+        oldest."""
         self._ended: dict[int, int] = {}
         """First offset -> marker's offset, of transactions whose marker may be above the high watermark."""
         self.end_offset = end_offset
@@ -118,9 +119,9 @@ class Producers:
     ) -> Appended | None:
         """The batch that this one repeats; or None if it may be appended.  Refusals raise `BrokerError`.
 
-        A producer that is not known may begin with any sequence number: what it wrote before may have expired.  Not
-        so in a transaction of version 2 (KIP-890), where every transaction has an epoch of its own.
-        """
+        A producer that is not known may begin with any sequence number: what it wrote before may have
+        expired.  Not so in a transaction of version 2 (KIP-890), where every transaction has an epoch of its
+        own."""
         known = self._by_id.get(producer_id)
         if known is None:
             if transactional and not verified:
@@ -156,9 +157,9 @@ class Producers:
     def check_marker(self, producer_id: int, epoch: int, marker: EndTransaction, transaction_version: int) -> None:
         """Refuse the marker of a fenced producer or of a deposed coordinator.
 
-        From transaction version 2 on (KIP-890) every transaction ends with a raised epoch, so a marker that does not
-        raise it is late, and would end the wrong transaction.  One that repeats the last is harmless.
-        """
+        From transaction version 2 on (KIP-890) every transaction ends with a raised epoch, so a marker that
+        does not raise it is late, and would end the wrong transaction.  One that repeats the last is
+        harmless."""
         known = self._by_id.get(producer_id)
         if known is None:
             return
@@ -205,7 +206,8 @@ class Producers:
     def ended(
         self, producer_id: int, epoch: int, marker: EndTransaction, offset: int, timestamp: int
     ) -> AbortedTransaction | None:
-        """A marker is in the log.  Returns what belongs into the index of aborted transactions, if anything does."""
+        """A marker is in the log.  Returns what belongs into the index of aborted transactions, if anything
+        does."""
         known = self._by_id.get(producer_id)
         if known is None:
             known = self._by_id[producer_id] = Producer(producer_id, epoch)

@@ -1,13 +1,14 @@
 """Opening a log, after a clean end or a crash.
 
-After a clean end only the tail of the last segment is looked at, and a snapshot tells about producers.  After a crash every
-batch from the recovery point on is checked: its checksum; and, because the checksum does not cover them, its magic, its length,
-its offset (they grow, and without gaps where nothing is ever compacted) and its epoch (the one that the checkpoint has for
-that offset).  The log ends before the first batch that fails; nothing after it is kept.  Indexes, aborted transactions
-and producers are made anew from what was checked.
+After a clean end only the tail of the last segment is looked at, and a snapshot tells about producers.  After
+a crash every batch from the recovery point on is checked: its checksum; and, because the checksum does not
+cover them, its magic, its length, its offset (they grow, and without gaps where nothing is ever compacted)
+and its epoch (the one that the checkpoint has for that offset).  The log ends before the first batch that
+fails; nothing after it is kept.  Indexes, aborted transactions and producers are made anew from what was
+checked.
 
-Side files are never a reason not to open: what is damaged is made again.  What was done is said in one line of the log.
-"""
+Side files are never a reason not to open: what is damaged is made again.  What was done is said in one line
+of the log."""
 
 import logging
 import os
@@ -117,7 +118,8 @@ def _epochs(path: str, folder: Folder) -> tuple[Epochs, bool]:
 
 
 def _sound_end(folder: Folder, start_offset: int, recovery_point: int, clean: bool) -> tuple[int, int]:
-    """The first segment that has to be checked batch by batch (past the last if none has), and where the log ends."""
+    """The first segment that has to be checked batch by batch (past the last if none has), and where the log
+    ends."""
     segments = folder.segments
     first, end = len(segments), start_offset
     if not clean:
@@ -155,7 +157,8 @@ class _Checked:
         self.latest_epoch = -1
 
     def run(self, scan_from: int) -> tuple[int, Producers]:
-        """Check every segment from `scan_from` on, and cut what is not sound.  Where the log ends, and its producers."""
+        """Check every segment from `scan_from` on, and cut what is not sound.  Where the log ends, and its
+        producers."""
         segments, notes = self.folder.segments, self.folder.notes
         begin = segments[scan_from].base_offset
         producers = self._producers(segments[:scan_from], begin)
@@ -183,7 +186,8 @@ class _Checked:
         return self.expected, producers
 
     def _take_snapshot(self, offset: int, producers: Producers) -> None:
-        """Those in the range were not trusted and are gone; without them producers would go with old segments."""
+        """Those in the range were not trusted and are gone; without them producers would go with old
+        segments."""
         snapshot.write(os.path.join(self.path, names.numbered(offset, names.SNAPSHOT)), producers)
         self.folder.snapshots.append(offset)
 
@@ -193,18 +197,19 @@ class _Checked:
         return producers
 
     def _segment(self, segment: Segment, bound: int, contiguous: bool, producers: Producers) -> Damaged | None:
-        """Check one segment, and make all its side files anew.  Returns where it stops being sound, if it does.
+        """Check one segment, and make all its side files anew.  Returns where it stops being sound, if it
+        does.
 
-        `bound` is where the next one begins.  `contiguous`: it cannot have gaps, being the last of a log that is not
-        compacted.
-        """
+        `bound` is where the next one begins.  `contiguous`: it cannot have gaps, being the last of a log that
+        is not compacted."""
         segment.clear_indexes()
         segment.aborted.remove()
         bound = min(bound, segment.base_offset + LARGEST_RELATIVE_OFFSET + 1)
         interval = self.config.index_interval_bytes
         position = 0
         jump: tuple[int, int] | None = None
-        """(position, expected offset) of the batch before, if it left a gap: then it may have been the one that lied."""
+        """(position, expected offset) of the batch before, if it left a gap: then it may have been the one
+        that lied."""
         try:
             for position, batch in segment.batches():
                 header = batch.header

@@ -1,8 +1,7 @@
 """Knowing again who had written what, from the batches themselves.
 
-Producer state cannot be wound back, so after a truncation or a crash it is read again: from the last snapshot that is not
-past the end, and from the batches after it.
-"""
+Producer state cannot be wound back, so after a truncation or a crash it is read again: from the last snapshot
+that is not past the end, and from the batches after it."""
 
 import os
 
@@ -17,7 +16,8 @@ from trilogue.wire.records import EndTransaction, Header, end_transaction
 
 
 def take_over(producers: Producers, header: Header, marker: EndTransaction | None) -> AbortedTransaction | None:
-    """Note what a batch says about its producer.  Returns what belongs into the index of aborted transactions."""
+    """Note what a batch says about its producer.  Returns what belongs into the index of aborted
+    transactions."""
     if not header.control:
         producers.appended(
             header.producer_id,
@@ -38,7 +38,8 @@ def take_over(producers: Producers, header: Header, marker: EndTransaction | Non
 def producers_at(
     folder: str, segments: list[Segment], snapshots: list[int], end_offset: int, config: LogConfig, now_ms: int
 ) -> tuple[Producers, list[str]]:
-    """The producers as of `end_offset`, and what was odd about the snapshots.  Those of no use are deleted, also from the list."""
+    """The producers as of `end_offset`, and what was odd about the snapshots.  Those of no use are deleted,
+    also from the list."""
     notes: list[str] = []
     producers = Producers()
     for taken_at in sorted(snapshots, reverse=True):

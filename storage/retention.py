@@ -1,8 +1,7 @@
 """Which segments have outlived their time.  Pure but for reading timestamps.
 
-Segments go from the oldest on, and the first that stays keeps all after it.  None goes that holds anything at or above
-the high watermark: followers may still need it, and a new leader may lack it.
-"""
+Segments go from the oldest on, and the first that stays keeps all after it.  None goes that holds anything at
+or above the high watermark: followers may still need it, and a new leader may lack it."""
 
 from collections.abc import Callable
 
@@ -20,7 +19,8 @@ def expired(
     start_offset: int,
     end_offset: int,
 ) -> int:
-    """How many of the oldest segments may go.  All of them, if even the active one is too old; an empty one stays."""
+    """How many of the oldest segments may go.  All of them, if even the active one is too old; an empty one
+    stays."""
     doomed = 0
     excess = sum(segment.size for segment in segments) - config.retention_bytes
     for number, segment in enumerate(segments):

@@ -1,8 +1,7 @@
 """Walking over the batches of a file, with bounded memory.
 
-`headers` hops from header to header, `batches` also brings what lies between.  Both trust nothing: they stop, with
-`Damaged`, where the bytes do not make sense.  Neither looks at checksums; recovery does.
-"""
+`headers` hops from header to header, `batches` also brings what lies between.  Both trust nothing: they stop,
+with `Damaged`, where the bytes do not make sense.  Neither looks at checksums; recovery does."""
 
 import os
 from collections.abc import Iterator
@@ -13,7 +12,8 @@ from trilogue.wire.records import HEADER_SIZE, Batch, Header, read_header
 CHUNK = 1 << 20
 """What `batches` reads at once; a larger batch is read whole, whatever it takes (the log has accepted it)."""
 HOP = 8192
-"""What `headers` reads at once: more than the index's interval, so that a look-up takes one read as a rule."""
+"""What `headers` reads at once: more than the index's interval, so that a look-up takes one read as a
+rule."""
 
 
 class Damaged(Exception):
@@ -28,7 +28,8 @@ class Damaged(Exception):
 
 
 def headers(fd: int, position: int, end: int) -> Iterator[tuple[int, Header]]:
-    """(position, header) of every batch that begins between `position` and `end`; the last one lies whole before it."""
+    """(position, header) of every batch that begins between `position` and `end`; the last one lies whole
+    before it."""
     data = b""
     origin = position
     while position < end:
@@ -46,7 +47,8 @@ def headers(fd: int, position: int, end: int) -> Iterator[tuple[int, Header]]:
 
 
 def batches(fd: int, position: int, end: int) -> Iterator[tuple[int, Batch]]:
-    """(position, batch) of every batch between `position` and `end`.  A batch is valid until the next is asked for."""
+    """(position, batch) of every batch between `position` and `end`.  A batch is valid until the next is
+    asked for."""
     buffer = bytearray(min(CHUNK, max(end - position, 0)))
     view = memoryview(buffer)
     at = filled = 0

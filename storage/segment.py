@@ -1,12 +1,11 @@
 """One .log file with its indexes.
 
-Only the newest segment of a log is written to; the others change by truncation and compaction alone.  The time
-a segment covers, and its aborted transactions, are read from its side files when somebody asks: an idle segment is a
-handful of numbers.
+Only the newest segment of a log is written to; the others change by truncation and compaction alone.  The
+time a segment covers, and its aborted transactions, are read from its side files when somebody asks: an idle
+segment is a handful of numbers.
 
-An index is a hint.  Before an entry is believed, the batch it points to is looked at; if it is not the one that the
-entry speaks of, the indexes of the segment are made anew from the log, and a line is logged.
-"""
+An index is a hint.  Before an entry is believed, the batch it points to is looked at; if it is not the one
+that the entry speaks of, the indexes of the segment are made anew from the log, and a line is logged."""
 
 import logging
 import os
@@ -25,8 +24,8 @@ LARGEST_RELATIVE_OFFSET = 2**31 - 1
 
 RESERVE_FROM = 1 << 20
 RESERVE_AT_ONCE = 64 << 20
-"""A segment of at least the first reserves as much again as it has, up to the second: writing into allocated blocks is a
-tenth faster.  What is not used goes back when the segment is finished."""
+"""A segment of at least the first reserves as much again as it has, up to the second: writing into allocated
+blocks is a tenth faster.  What is not used goes back when the segment is finished."""
 
 
 class Segment:
@@ -121,7 +120,8 @@ class Segment:
     # ---- writing -----------------------------------------------------------------------------------------
 
     def create(self) -> None:
-        """Make the files.  They are there from the first append on, empty indexes included, as Kafka's are."""
+        """Make the files.  They are there from the first append on, empty indexes included, as Kafka's
+        are."""
         self.file.create()
         for kind in (names.INDEX, names.TIMEINDEX):
             os.close(os.open(self.path(kind), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
@@ -216,7 +216,8 @@ class Segment:
         return batches(self.file.open().fd, position, self.size)
 
     def find(self, offset: int) -> tuple[int, Header] | None:
-        """Where the batch begins that holds `offset`, or the first after it; None if the segment ends before."""
+        """Where the batch begins that holds `offset`, or the first after it; None if the segment ends
+        before."""
         for position, header in self.headers(self._start_for(offset)):
             if header.base_offset + header.last_offset_delta >= offset:
                 return position, header
@@ -236,8 +237,8 @@ class Segment:
         return 0
 
     def _is_batch_before(self, position: int, entry_offset: int) -> bool:
-        """Whether a batch begins here that does not begin after `entry_offset`.  (An entry may speak of the last of
-        several batches that were appended at once; brokers before Kafka 4.1 wrote such.)"""
+        """Whether a batch begins here that does not begin after `entry_offset`.  (An entry may speak of the
+        last of several batches that were appended at once; brokers before Kafka 4.1 wrote such.)"""
         if not 0 <= position < self.size:
             return False
         try:
@@ -247,7 +248,8 @@ class Segment:
         return self.base_offset <= header.base_offset <= entry_offset
 
     def time(self) -> tuple[int, int]:
-        """(largest timestamp, last offset of the batch that brought it); (-1, base offset) if there is none."""
+        """(largest timestamp, last offset of the batch that brought it); (-1, base offset) if there is
+        none."""
         if self.newest is None:
             self.newest = self._read_time()
         return self.newest
@@ -285,7 +287,8 @@ class Segment:
         return NO_TIMESTAMP if self.first_timestamp is None else self.first_timestamp
 
     def end(self) -> int:
-        """The offset after its last batch, from the file.  Raises `Damaged` if it does not end with a whole batch."""
+        """The offset after its last batch, from the file.  Raises `Damaged` if it does not end with a whole
+        batch."""
         start = self._start_for(self.base_offset + LARGEST_RELATIVE_OFFSET)
         offset = self.base_offset
         for _, header in self.headers(start):

@@ -6,8 +6,8 @@ from trilogue.storage.files import Handle
 
 
 class Slice:
-    """Whole batches of one segment, the last one perhaps cut short.  Readable as long as somebody holds it, whatever
-    happens to the segment meanwhile: deleted, truncated above, compacted."""
+    """Whole batches of one segment, the last one perhaps cut short.  Readable as long as somebody holds it,
+    whatever happens to the segment meanwhile: deleted, truncated above, compacted."""
 
     __slots__ = ("base_offset", "handle", "position", "size")
 
@@ -30,7 +30,8 @@ class Slice:
         return self.handle.fd
 
     def read_into(self, buffer: memoryview) -> int:
-        """Copy the bytes into `buffer`, which must be large enough.  How many: fewer only if the log was truncated."""
+        """Copy the bytes into `buffer`, which must be large enough.  How many: fewer only if the log was
+        truncated."""
         done = 0
         while done < self.size and (got := os.preadv(self.handle.fd, [buffer[done : self.size]], self.position + done)):
             done += got

@@ -1,7 +1,7 @@
-"""The .snapshot files: what is known about producers at an offset, so that opening need not read the whole log.
+"""The .snapshot files: what is known about producers at an offset, so that opening need not read the whole
+log.
 
-Version 1 of Kafka's ProducerSnapshot, its checksum over all that follows it.
-"""
+Version 1 of Kafka's ProducerSnapshot, its checksum over all that follows it."""
 
 from collections.abc import Iterable
 from struct import Struct

@@ -1,9 +1,8 @@
-"""kafka-python at work, in a process of its own: it is not as tidy with sockets and warnings as our tests are.
+"""kafka-python at work, in a process of its own: it is not as tidy with sockets and warnings as our tests
+are.
 
-kafka_driver.py BOOTSTRAP create {topic: settings}
-kafka_driver.py BOOTSTRAP fill FOLDER
-kafka_driver.py BOOTSTRAP consume TOPIC...
-"""
+kafka_driver.py BOOTSTRAP create {topic: settings} kafka_driver.py BOOTSTRAP fill FOLDER kafka_driver.py
+BOOTSTRAP consume TOPIC..."""
 
 import ast
 import sys

@@ -82,4 +82,4 @@ def _copy(data: bytes | bytearray | memoryview | None) -> bytes | None:
     return None if data is None else bytes(data)
 
 
-__all__ = ["NOW", "Codec", "append", "batch", "end", "idempotent", "keyed", "kept", "opened", "records", "values"]
+__all__ = ["NOW", "Codec", "append", "batch", "end", "idempotent", "kept", "keyed", "opened", "records", "values"]

@@ -1,4 +1,5 @@
-"""Apache Kafka itself, for the tests that compare: start it, stop it, and send it bytes that no client would send."""
+"""Apache Kafka itself, for the tests that compare: start it, stop it, and send it bytes that no client would
+send."""
 
 import ast
 import socket

@@ -1,4 +1,5 @@
-"""Crashes: whatever is cut, flipped or scribbled over, the log opens and holds a prefix of what was acknowledged."""
+"""Crashes: whatever is cut, flipped or scribbled over, the log opens and holds a prefix of what was
+acknowledged."""
 
 import logging
 import random
@@ -53,7 +54,7 @@ def test_undamaged_log_is_whole_and_says_that_it_was_checked(written: Path, capl
 
 def test_cut_at_every_byte_of_the_last_segment(written: Path, tmp_path: Path):
     everything = files_of(written)
-    active = sorted(written.glob("*.log"))[-1]
+    active = max(written.glob("*.log"))
     content = active.read_bytes()
     before = sum(len(found) for found in everything) - len(content)
     for size in range(len(content)):
@@ -191,7 +192,7 @@ def test_recovery_begins_at_the_recovery_point(written: Path, caplog: pytest.Log
 
 
 def test_trailing_zeros_of_a_preallocated_file_are_cut(written: Path):
-    active = sorted(written.glob("*.log"))[-1]
+    active = max(written.glob("*.log"))
     size = active.stat().st_size
     active.write_bytes(active.read_bytes() + bytes(1000))
     assert opened(written, **SETTINGS).end_offset == 17

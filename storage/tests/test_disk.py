@@ -28,15 +28,20 @@ def small(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(path)], check=True)
 
 
+def fill(log: Log, written: list[bytes], size: int) -> None:
+    """Append, and note what was acknowledged, until something stops it."""
+    for number in range(1000):
+        append(log, b"%d" % number * size)
+        written.append(b"%d" % number * size)
+
+
 def test_full_disk_refuses_and_goes_on_when_there_is_room(small: Path):
     blocker = small / "other people's data"
     blocker.write_bytes(bytes(100_000))
     log = opened(small / "t-0", segment_bytes=30_000)
-    written = []
+    written: list[bytes] = []
     with pytest.raises(OSError, match="space") as failure:
-        for number in range(1000):
-            append(log, b"%d" % number * 300)
-            written.append(b"%d" % number * 300)
+        fill(log, written, 300)
     assert failure.value.errno == errno.ENOSPC
     assert len(written) > 50
     assert values(log) == written  # reading goes on
@@ -69,15 +74,13 @@ def failing_after(count: int, real: Callable[..., int], *, short: bool = False) 
 @pytest.mark.parametrize("count", range(6))
 def test_failed_write_leaves_a_log_that_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, short: bool):
     log = opened(tmp_path / "t-0", segment_bytes=300)
-    written = []
-    real = os.pwrite
-    with monkeypatch.context() as patch, pytest.raises(OSError, match="space"):
-        failing = failing_after(count, real, short=short)
+    written: list[bytes] = []
+    failing = failing_after(count, os.pwrite, short=short)
+    with monkeypatch.context() as patch:
         patch.setattr(log_module, "_pwrite", failing)
         patch.setattr(files.os, "pwrite", failing)
-        for number in range(20):
-            append(log, b"%d" % number * 50)
-            written.append(b"%d" % number * 50)
+        with pytest.raises(OSError, match="space"):
+            fill(log, written, 50)
     assert values(log) == written
     log.close(clean=False)
     again = opened(tmp_path / "t-0", segment_bytes=300)

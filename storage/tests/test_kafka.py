@@ -1,4 +1,5 @@
-"""Apache Kafka 4.3.1 reads what we write, we read what it writes, and both refuse the same for the same reason."""
+"""Apache Kafka 4.3.1 reads what we write, we read what it writes, and both refuse the same for the same
+reason."""
 
 import re
 import shutil
@@ -141,7 +142,8 @@ def test_our_side_files_are_kafkas_byte_for_byte(kafka: Kafka, stopped: dict[str
 
 
 def test_kafka_goes_on_where_we_stop(kafka: Kafka, stopped: dict[str, Seen]):
-    """We open its data directory, append, close; Kafka starts on it, finds all of it, and nothing to repair."""
+    """We open its data directory, append, close; Kafka starts on it, finds all of it, and nothing to
+    repair."""
     node = DataDirectory(kafka.data, cluster_id=CLUSTER, node_id=1, new_id=uuid.UUID(int=1))
     assert node.was_clean
     now_ms = time.time_ns() // 1_000_000
@@ -290,7 +292,8 @@ STRANGE: dict[str, tuple[str, Callable[[], bytes]]] = {
 
 
 UNSEEN = ["not gzip"]
-"""What Kafka finds by inflating every batch, and we do not: see validation.py.  In a compacted topic we do."""
+"""What Kafka finds by inflating every batch, and we do not: see validation.py.  In a compacted topic we
+do."""
 
 
 def keyed_some() -> memoryview:

@@ -9,7 +9,7 @@ import pytest
 from trilogue.storage.files import OpenFiles
 from trilogue.storage.log import Log
 from trilogue.storage.lookup import Found
-from trilogue.storage.tests.making import NOW, append, batch, idempotent, keyed, opened, records, values
+from trilogue.storage.tests.making import NOW, append, batch, idempotent, opened, records, values
 from trilogue.storage.validation import RejectedRecords
 from trilogue.wire.compression import Codec
 from trilogue.wire.errors import BrokerError, ErrorCode

@@ -1,8 +1,8 @@
 """A log and a plain list, told the same things in any order, agree.
 
-The list holds every batch that was acknowledged.  What producers may do, which transactions are open and which were aborted
-is worked out from it anew each time; the log has to know the same, also after truncations, crashes and compaction.
-"""
+The list holds every batch that was acknowledged.  What producers may do, which transactions are open and
+which were aborted is worked out from it anew each time; the log has to know the same, also after truncations,
+crashes and compaction."""
 
 import dataclasses
 import shutil
@@ -398,7 +398,8 @@ class Compacted(Everything):
 
     @rule(part=st.floats(0.3, 1))
     def truncate(self, part: float) -> None:
-        """Not combined with compaction here: what went from the middle is not known to have been before the cut."""
+        """Not combined with compaction here: what went from the middle is not known to have been before the
+        cut."""
 
     @rule(producer=PRODUCERS)
     def repeat_the_last(self, producer: int) -> None:

@@ -1,0 +1,1 @@
+"""Groups of consumers and of others, and the offsets they have committed.  Pure machines."""
