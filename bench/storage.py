@@ -111,9 +111,9 @@ def appends(folder: Path) -> None:
             fields = {"producer_id": 1, "producer_epoch": 0, "base_sequence": 0} if idempotent else {}
             sample = batch(size, **fields)
             ring = [memoryview(bytearray(sample)) for _ in range(max(RING_BYTES // len(sample), 1))]
-            count = max(min(ROUND_BYTES // size, 8192), 1)
+            count = max(min(ROUND_BYTES // size, 8192), 512)
             plain, ours = [], []
-            for _ in range(ROUNDS):
+            for _ in range(ROUNDS if size < MIB else 7):
                 plain.append(bare(folder, ring, count))
                 ours.append(appended(folder, ring, count, idempotent))
             one, two = statistics.median(plain), statistics.median(ours)

@@ -110,19 +110,17 @@ class Writer:
         number = source.fresh("")
         raw, size = f"list{number}", f"n{number}"
         length = f"len({raw}) + 1" if con.compact else f"len({raw})"
+        if not con.nullable:
+            source.add(f"{raw} = {it}{made}", here)
+            source.add(f"{size} = {length}", here)
+            return raw, size
         source.add(f"{raw} = {it}", here)
-        if con.nullable:
-            with source.block(f"if {raw} is None:"):
-                source.add(f"{raw} = b''")
-                source.add(f"{size} = {0 if con.compact else -1}")
-            with source.block("else:"):
-                if made:
-                    source.add(f"{raw} = {raw}{made}", here)
-                source.add(f"{size} = {length}", here)
-        else:
+        with source.block(f"if {raw} is None:"):
+            source.add(f"{raw} = b''")
+            source.add(f"{size} = {0 if con.compact else -1}")
+        with source.block("else:"):
             if made:
-                source.lines.pop()
-                source.add(f"{raw} = {it}{made}", here)
+                source.add(f"{raw} = {raw}{made}", here)
             source.add(f"{size} = {length}", here)
         return raw, size
 

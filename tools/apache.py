@@ -1,0 +1,104 @@
+"""Apache Kafka from the jars: one broker that is its own controller, on loopback.  For tests and benchmarks.
+
+with Kafka(folder, {"num.partitions": "4"}) as kafka: ... kafka.bootstrap
+"""
+
+import socket
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import jars
+
+JARS = "kafka-4.3.1"
+START_SECONDS = 60
+STOP_SECONDS = 60
+
+HEAP = ("-Xms512m", "-Xmx1g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def command(main: str, *arguments: str, options: tuple[str, ...] = (), jar_set: str = JARS) -> list[str]:
+    """What runs one of Kafka's classes.  Raises `jars.Missing` where there is no Java."""
+    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+    return ["java", *options, quiet, "-cp", jars.classpath(jar_set), main, *arguments]
+
+
+class Kafka:
+    """Formats its folder when made, runs from `start` to `stop`."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+        self.folder = folder
+        self.port, controller = free_port(), free_port()
+        self.bootstrap = f"127.0.0.1:{self.port}"
+        self.data = folder / "data"
+        self.process: subprocess.Popen[bytes] | None = None
+        folder.mkdir(parents=True, exist_ok=True)
+        given = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "controller.listener.names": "CONTROLLER",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "log.dirs": str(self.data),
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            "group.initial.rebalance.delay.ms": "0",
+            **(settings or {}),
+        }
+        (folder / "server.properties").write_text("".join(f"{name}={value}\n" for name, value in given.items()))
+        self._tool("kafka.tools.StorageTool", "format", "-t", "aNFbbpwCS92XyZk6dteO2A", "-c", "server.properties")
+
+    def _tool(self, main: str, *arguments: str) -> None:
+        if main.endswith("StorageTool"):
+            arguments = (*arguments, "--standalone")
+        done = subprocess.run(
+            command(main, *arguments), cwd=self.folder, capture_output=True, text=True, timeout=START_SECONDS
+        )
+        if done.returncode:
+            raise RuntimeError(f"{main} failed:\n{done.stdout[-1000:]}{done.stderr[-1000:]}")
+
+    def start(self) -> None:
+        with open(self.folder / "kafka.log", "ab") as log:
+            self.process = subprocess.Popen(
+                command("kafka.Kafka", "server.properties", options=HEAP), cwd=self.folder, stdout=log, stderr=log
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"Kafka ended:\n{(self.folder / 'kafka.log').read_text()[-2000:]}")
+            try:
+                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+                return
+            except OSError:
+                time.sleep(0.05)
+        raise TimeoutError("Kafka does not listen")
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.terminate()
+            try:
+                self.process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+            self.process = None
+
+    def __enter__(self) -> "Kafka":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
