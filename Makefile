@@ -6,13 +6,13 @@ READY := .venv/ready
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format jars bench-wire clean
+.PHONY: help run test check format jars bench-wire bench-storage compat clean
 
 help:           ## show this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
 
-run: $(READY)   ## start the broker on 127.0.0.1:9092 (until there is one: say what works)
-	$(BIN)/trilogue
+run: $(READY)   ## start the broker on 127.0.0.1:9092
+	$(BIN)/trilogue start
 
 test: $(READY) lint  ## the whole test suite; parts that need Java or Docker say so where those are missing
 	$(BIN)/python -m pytest
@@ -35,6 +35,13 @@ jars:           ## bring Apache Kafka, other versions of its clients and ZooKeep
 
 bench-wire: $(READY)  ## parse and build: construct, generated code and kafka-python, in one table
 	$(BIN)/python -m bench.wire
+
+bench-storage: $(READY)  ## the log: appends beside bare pwrite, look-ups, opening, recovery, compaction
+	$(BIN)/python -m bench.storage
+
+compat: $(READY)  ## the compatibility suite, against Apache Kafka and against ours
+	$(BIN)/python -m pytest compat_tests --target=apache-kafka
+	$(BIN)/python -m pytest compat_tests
 
 clean:          ## remove the virtual environment and what tools leave behind
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info

@@ -252,7 +252,7 @@ def compaction(folder: Path) -> None:
         total, number = 0, 0
         while total < 128 * MIB:
             pairs = [
-                Record(part, NOW, b"key-%d" % ((number * 100 + part) * 7919 % 200_000), os.urandom(size))
+                Record(part, NOW, b"key-%d" % ((number * 100 + part) * 7919 % 50_000), os.urandom(size))
                 for part in range(100)
             ]
             sent = build(pairs)

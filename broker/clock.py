@@ -14,3 +14,7 @@ class Clock:
 
     def advance(self, seconds: float) -> None:
         self._ahead_ms += int(seconds * 1000)
+
+    def reset(self) -> None:
+        """Back to the wall's."""
+        self._ahead_ms = 0

@@ -174,9 +174,10 @@ class Replicas:
             except OSError as error:
                 self._failed(partition, error)
             await trio.lowlevel.checkpoint()
-        await self._remove_doomed(self._clock_ms())
+        await self.remove_doomed(self._clock_ms())
 
-    async def _remove_doomed(self, now_ms: int) -> None:
+    async def remove_doomed(self, now_ms: float) -> None:
+        """The folders of deleted partitions whose time has come."""
         due = [each for each in self._doomed if each[0] <= now_ms]
         self._doomed = [each for each in self._doomed if each[0] > now_ms]
         for _, home, folder in due:

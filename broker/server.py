@@ -6,6 +6,7 @@ directories locked -> sockets bound -> store read -> logs recovered -> registere
 import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from math import inf
 from pathlib import Path
 from uuid import UUID
 
@@ -143,10 +144,17 @@ class Broker:
         self.stopping = True
         self._stop.set()
 
+    async def reset(self) -> None:
+        """As if newly made: no topics, no settings but those it was started with, no sessions.  For tests."""
+        await self.office.clear()
+        self.fetch_sessions.clear()
+        self.clock.reset()
+        await self.replicas.remove_doomed(inf)
+
     # -- opening -------------------------------------------------------------------------------
 
     def _open_directories(self) -> list[DataDirectory]:
-        paths = self.config["log.dirs"] or [self.config["log.dir"]]
+        paths = self.config["log.dirs"] or self.config["log.dir"]
         pool = OpenFiles()
         directories: list[DataDirectory] = []
         try:

@@ -88,6 +88,9 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def clear(self) -> None:
+        self._sessions.clear()
+
     def begin(
         self,
         session_id: int,

@@ -1,20 +1,33 @@
 """`trilogue`: finds the command, and turns what goes wrong into one line and an exit code.
 
-0: done.  1: could not be done; why is on stderr.  2: not understood.
-Commands import what they need when they run: help must not wait for a broker to load.
+0: done.  1: could not be done; why is on stderr.  2: not understood.  130: interrupted.
+A command is a module of this folder with `add_to`, loaded only when it is the one: help must not wait for a broker to
+load, nor `health` for anything.
 """
 
 import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 from trilogue import __version__
-from trilogue.cli import start, wire
 from trilogue.cli.failed import Failed
 
+COMMANDS = {
+    "start": "run a broker",
+    "topic": "create, list, describe, delete and configure topics",
+    "produce": "write records from stdin",
+    "consume": "read records to stdout",
+    "cluster": "show the brokers of a cluster",
+    "health": "whether a broker is ready: exit code 0 or 1",
+    "log": "look into the files of a log, without a broker",
+    "wire": "look at the protocol: decode bytes, show fields",
+}
+INTERRUPTED = 130
 
-def parser() -> argparse.ArgumentParser:
+
+def parser(wanted: str | None) -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="trilogue",
         description="A broker that speaks Kafka's protocol, in Python.",
@@ -23,13 +36,19 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"trilogue {__version__}")
     top.set_defaults(run=None, usage=top)
     commands = top.add_subparsers(title="commands", metavar="COMMAND")
-    start.add_to(commands)
-    wire.add_to(commands)
+    for name, purpose in COMMANDS.items():
+        command = commands.add_parser(name, help=purpose, formatter_class=argparse.RawDescriptionHelpFormatter)
+        command.set_defaults(usage=command)
+        if name == wanted:
+            module = import_module(f"trilogue.cli.{name}")
+            command.description = module.__doc__
+            module.add_to(command)
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    options = parser(next((word for word in words if not word.startswith("-")), None)).parse_args(words)
     if options.run is None:
         options.usage.print_help()
         return 0
@@ -39,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Failed as failed:
         print(f"trilogue: {failed}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except BrokenPipeError:  # we were piped into something like `head`, which has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

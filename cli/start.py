@@ -1,4 +1,4 @@
-"""`trilogue start`: run a broker.
+"""Run a broker, until SIGTERM or Ctrl-C.
 
 trilogue start                           on 127.0.0.1:9092, data in ./trilogue-data
 trilogue start --ephemeral --port 0      a free port, nothing kept
@@ -23,13 +23,7 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 9092
 
 
-def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    start = commands.add_parser(
-        "start",
-        help="run a broker",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_to(start: argparse.ArgumentParser) -> None:
     start.add_argument("--listen", metavar="HOST:PORT", action="append", help="where clients connect (127.0.0.1:9092)")
     start.add_argument("--port", type=int, help="only the port; 0 is any that is free")
     start.add_argument("--advertise", metavar="HOST:PORT", help="what clients are told; without it, where they came in")

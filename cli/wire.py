@@ -1,4 +1,4 @@
-"""`trilogue wire`: look at the protocol, for people who debug clients.
+"""Look at the protocol, for people who debug clients.
 
 trilogue wire show                       every API: key, versions, from when on flexible
 trilogue wire show Fetch                 its fields, and in which versions each is there
@@ -17,14 +17,8 @@ from trilogue.cli.failed import Failed
 if TYPE_CHECKING:
     from trilogue.wire.schema import Body, Declaration, Field
 
-FORMAT = argparse.RawDescriptionHelpFormatter
 
-
-def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    wire = commands.add_parser(
-        "wire", help="look at the protocol: decode bytes, show fields", description=__doc__, formatter_class=FORMAT
-    )
-    wire.set_defaults(usage=wire)
+def add_to(wire: argparse.ArgumentParser) -> None:
     verbs = wire.add_subparsers(metavar="VERB")
 
     show = verbs.add_parser("show", help="the fields of an API, by version", description="The fields of an API.")

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from typing import Any, TypeVar
 
 from trilogue.client.errors import CannotConnect, ConnectionLost, TimedOut
-from trilogue.client.world import Address, Wire
+from trilogue.client.world import Address, Lock, Wire
 
 RECEIVE_BYTES = 256 * 1024
 
@@ -32,7 +32,7 @@ class Blocking:
         return time.monotonic()
 
     async def pause(self, seconds: float) -> None:
-        time.sleep(max(0.0, seconds))
+        time.sleep(max(0.0, seconds))  # noqa: ASYNC251  # nobody else is running
 
     async def dial(self, address: Address, deadline: float) -> Wire:
         try:
@@ -46,7 +46,8 @@ class Blocking:
 class BlockingWire:
     def __init__(self, sock: socket.socket, address: Address) -> None:
         self._sock, self._address = sock, address
-        self.sending = self.receiving = nullcontext()
+        self.sending: Lock = nullcontext()
+        self.receiving: Lock = nullcontext()
 
     async def send(self, parts: list[Any], deadline: float) -> None:
         try:

@@ -76,7 +76,7 @@ class Client:
         known = self._links.get(address)
         if known is not None and not known.closed:
             return known
-        made = await connect(self.world, address, client_id=self._client_id, timeout=self.timeout)
+        made = await connect(self.world, address, client_id=self._client_id, seconds=self.timeout)
         quicker = self._links.get(address)
         if quicker is not None and not quicker.closed:  # another task, while we were connecting
             made.close()
@@ -131,7 +131,7 @@ class Client:
     # -- asking --------------------------------------------------------------------------------
 
     async def call(self, request: Request, response: type[S], *, cap: int | None = None) -> S:
-        return await (await self.any()).call(request, response, cap=cap, timeout=self.timeout)
+        return await (await self.any()).call(request, response, cap=cap, seconds=self.timeout)
 
     async def call_controller(self, request: Request, response: type[S], *, cap: int | None = None) -> S:
         if self._controller == NO_NODE:
@@ -139,12 +139,12 @@ class Client:
         if self._controller == NO_NODE:
             raise BrokerError(ErrorCode.NOT_CONTROLLER, "the cluster has no controller at the moment")
         link = await self.node(self._controller)
-        return await link.call(request, response, cap=cap, timeout=self.timeout)
+        return await link.call(request, response, cap=cap, seconds=self.timeout)
 
     async def call_leader(
         self, topic: str, partition: int, request: Request, response: type[S], *, cap: int | None = None
     ) -> S:
-        return await (await self.leader(topic, partition)).call(request, response, cap=cap, timeout=self.timeout)
+        return await (await self.leader(topic, partition)).call(request, response, cap=cap, seconds=self.timeout)
 
     async def persist(self, attempt: Callable[[], Awaitable[T]], *, seconds: float | None = None) -> T:
         """Attempt until it works, is refused for good, or the time is up: then the last trouble is raised."""

@@ -29,23 +29,23 @@ class Link:
         self.closed = False
 
     async def call(
-        self, request: Request, response: type[S], *, cap: int | None = None, timeout: float = TIMEOUT_SECONDS
+        self, request: Request, response: type[S], *, cap: int | None = None, seconds: float = TIMEOUT_SECONDS
     ) -> S:
         """Ask and wait, in the highest version that both know and `cap` permits."""
-        return await self.answer(await self.ask(request, response, cap=cap, timeout=timeout), timeout=timeout)
+        return await self.answer(await self.ask(request, response, cap=cap, seconds=seconds), seconds=seconds)
 
     async def ask(
-        self, request: Request, response: type[S], *, cap: int | None = None, timeout: float = TIMEOUT_SECONDS
+        self, request: Request, response: type[S], *, cap: int | None = None, seconds: float = TIMEOUT_SECONDS
     ) -> Ticket[S]:
         """Send only; `answer` waits.  Answers come in the order of the questions."""
         async with self._wire.sending:
             self._check_open()
             ticket, parts = self.dialogue.ask(request, response, cap)
-            await self._send(parts, self._world.now() + timeout)
+            await self._send(parts, self._world.now() + seconds)
         return ticket
 
-    async def answer(self, ticket: Ticket[S], *, timeout: float = TIMEOUT_SECONDS) -> S:
-        deadline = self._world.now() + timeout
+    async def answer(self, ticket: Ticket[S], *, seconds: float = TIMEOUT_SECONDS) -> S:
+        deadline = self._world.now() + seconds
         try:
             while True:
                 if (answer := self.dialogue.take(ticket)) is not None:
@@ -59,6 +59,10 @@ class Link:
         except BaseException:
             self.dialogue.forget(ticket)
             raise
+
+    def forget(self, ticket: Ticket[Any]) -> None:
+        """Nobody will wait for this answer."""
+        self.dialogue.forget(ticket)
 
     def close(self) -> None:
         self.closed = True
@@ -88,19 +92,19 @@ class Link:
             self.close()
             raise ConnectionLost(f"{self.address} does not speak Kafka's protocol: {error}") from None
 
-    async def greet(self, timeout: float) -> None:
+    async def greet(self, seconds: float) -> None:
         while True:
             ticket, parts = self.dialogue.greet(SOFTWARE, __version__)
-            await self._send(parts, self._world.now() + timeout)
-            if self.dialogue.greeted(await self.answer(ticket, timeout=timeout)):
+            await self._send(parts, self._world.now() + seconds)
+            if self.dialogue.greeted(await self.answer(ticket, seconds=seconds)):
                 return
 
 
 async def connect(
-    world: World, address: Address, *, client_id: str = SOFTWARE, timeout: float = TIMEOUT_SECONDS
+    world: World, address: Address, *, client_id: str = SOFTWARE, seconds: float = TIMEOUT_SECONDS
 ) -> Link:
     """A link to a broker that has said what it speaks."""
-    deadline = world.now() + timeout
+    deadline = world.now() + seconds
     link = Link(world, await world.dial(address, deadline), address, client_id)
     try:
         await link.greet(deadline - world.now())

@@ -36,7 +36,7 @@ async def offsets(
                 isolation_level=int(committed_only),
                 topics=[ListOffsetsRequest.Topic(name=topic, partitions=asked)],
             )
-            answer = await link.call(request, ListOffsetsResponse, cap=7, timeout=client.timeout)
+            answer = await link.call(request, ListOffsetsResponse, cap=7, seconds=client.timeout)
             for each in answer.topics[0].partitions:
                 check(each.error_code)
                 found[each.partition_index] = each.offset

@@ -1,4 +1,4 @@
-"""Reading records of a topic, from given offsets on.  What transactions have aborted, and their markers, are left out."""
+"""Reading records of a topic, from given offsets on; without those of aborted transactions, and without markers."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -61,13 +61,16 @@ class Reader:
             request = self._request(indexes, max_wait)
             asked.append((link, await link.ask(request, FetchResponse, cap=BY_NAME)))
         found: list[Found] = []
-        for link, ticket in asked:
-            answer = await link.answer(ticket, timeout=max_wait + self._client.timeout)
-            check(answer.error_code)
-            for topic in answer.responses:
-                for each in topic.partitions:
+        try:
+            for link, ticket in asked:
+                answer = await link.answer(ticket, seconds=max_wait + self._client.timeout)
+                check(answer.error_code)
+                for each in (partition for topic in answer.responses for partition in topic.partitions):
                     check(each.error_code)
                     found += self._records(each)
+        finally:
+            for link, ticket in asked:
+                link.forget(ticket)
         return found
 
     def _request(self, partitions: Iterable[int], max_wait: float) -> FetchRequest:
@@ -87,9 +90,9 @@ class Reader:
 
     def _records(self, answer: Answer) -> Iterator[Found]:
         index = answer.partition_index
-        for batch in visible(answer, self._committed_only):
+        for batch, shown in judged(answer, self._committed_only):
             try:
-                for record in batch.records() if not batch.header.control else ():
+                for record in batch.records() if shown else ():
                     if record.offset >= self.positions[index]:
                         yield Found(index, record)
             except MalformedMessage as error:
@@ -98,8 +101,8 @@ class Reader:
             self.positions[index] = max(self.positions[index], batch.header.next_offset)
 
 
-def visible(answer: Answer, committed_only: bool) -> Iterator[Batch]:
-    """All batches, but those of aborted transactions come without their records: as markers do."""
+def judged(answer: Answer, committed_only: bool) -> Iterator[tuple[Batch, bool]]:
+    """All batches, and whether a reader gets to see their records."""
     aborted = sorted(answer.aborted_transactions or (), key=lambda each: each.first_offset, reverse=True)
     open_: set[int] = set()
     for batch in batches(answer.records or b"", partial_ok=True):
@@ -111,6 +114,4 @@ def visible(answer: Answer, committed_only: bool) -> Iterator[Batch]:
                 end = end_transaction(batch)
                 if end is not None and end.type is ControlType.ABORT:
                     open_.discard(header.producer_id)
-            elif header.producer_id in open_:
-                batch = Batch(header._replace(count=0, attributes=header.attributes & ~7), batch.view[:61])
-        yield batch
+        yield batch, not header.control and not (header.transactional and header.producer_id in open_)

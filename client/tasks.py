@@ -5,7 +5,7 @@ from typing import Any
 import trio
 
 from trilogue.client.errors import CannotConnect, ConnectionLost, TimedOut
-from trilogue.client.world import Address, Wire
+from trilogue.client.world import Address, Lock, Wire
 
 RECEIVE_BYTES = 256 * 1024
 
@@ -30,7 +30,8 @@ class Tasks:
 class TrioWire:
     def __init__(self, stream: trio.SocketStream, address: Address) -> None:
         self._stream, self._address = stream, address
-        self.sending, self.receiving = trio.Lock(), trio.Lock()
+        self.sending: Lock = trio.Lock()
+        self.receiving: Lock = trio.Lock()
 
     async def send(self, parts: list[Any], deadline: float) -> None:
         try:

@@ -1,6 +1,7 @@
 """What the client needs from its surroundings: the time, a pause, a connection.
 
-`tasks.Tasks` and `blocking.Blocking` are the two there are.  The functions are `async`; the blocking ones never suspend.
+`tasks.Tasks` and `blocking.Blocking` are the two there are.  Their functions are `async`; the blocking ones never
+suspend.
 """
 
 from contextlib import AbstractAsyncContextManager
@@ -34,11 +35,14 @@ class Address(NamedTuple):
         return cls(host, int(port) if colon else DEFAULT_PORT)
 
 
+Lock = AbstractAsyncContextManager[Any, bool | None]
+
+
 class Wire(Protocol):
     """A connection, as bytes.  Deadlines are in the world's own time."""
 
-    sending: AbstractAsyncContextManager[Any]
-    receiving: AbstractAsyncContextManager[Any]
+    sending: Lock
+    receiving: Lock
     """Whoever sends or receives holds these: two at a time would mix their bytes up."""
 
     async def send(self, parts: list[Any], deadline: float) -> None: ...

@@ -86,7 +86,7 @@ class Writer:
             ]
             refused: list[ProduceResponse.Topic.Partition] = []
             for link, ticket in tickets:
-                answer = await link.answer(ticket, timeout=self._client.timeout)
+                answer = await link.answer(ticket, seconds=self._client.timeout)
                 for each in answer.responses[0].partition_responses:
                     if each.error_code:
                         refused.append(each)

@@ -35,9 +35,11 @@ class AbortedIndex:
 
     @property
     def path(self) -> str:
+        """Where the file is, or would be."""
         return self._file.path
 
     def append(self, aborted: AbortedTransaction) -> None:
+        """Note a transaction whose abort marker has just gone into the segment."""
         write_all(self._file.create().fd, _ENTRY.pack(VERSION, *aborted), self.count * ENTRY_SIZE)
         self.count += 1
 
@@ -77,14 +79,17 @@ class AbortedIndex:
         return self._file.open()
 
     def sleep(self) -> None:
+        """Let go of the file."""
         self._file.sleep()
 
     def rename(self, path: str) -> None:
+        """Move the file, if there is one."""
         if os.path.exists(self._file.path):
             self._file.rename(path)
         self._file.path = path
 
     def remove(self) -> None:
+        """Delete the file and forget everything."""
         self._file.sleep()
         unlink_if_there(self._file.path)
         self.count = 0

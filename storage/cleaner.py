@@ -37,6 +37,7 @@ class Source(NamedTuple):
     """The next segment's first offset."""
 
     def batches(self) -> Iterator[Batch]:
+        """All of them; each valid until the next is asked for."""
         for _, batch in batches(self.handle.fd, 0, self.size):
             yield batch
 

@@ -35,9 +35,11 @@ class KeyMap:
 
     @property
     def full(self) -> bool:
+        """Whether no other key fits."""
         return len(self._offsets) >= self._limit
 
     def put(self, key: Bytes, offset: int) -> None:
+        """`key` was written at `offset`, later than all before."""
         self._offsets[_digest(key)] = offset
 
     def last_offset(self, key: Bytes) -> int:

@@ -58,6 +58,7 @@ class DataDirectory:
         self.path = os.path.abspath(path)
         self.pool = pool
         self.failed: OSError | None = None
+        self._opened: set[Partition] = set()
         os.makedirs(self.path, exist_ok=True)
         self._lock = self._take_lock()
         self.id = self._identify(cluster_id, node_id, new_id)
@@ -143,19 +144,33 @@ class DataDirectory:
     def open_log(
         self, topic: str, partition: int, config: LogConfig, now_ms: int, topic_id: uuid.UUID | None = None
     ) -> Log:
-        """Open a partition's log with what the checkpoints know about it."""
+        """Open a partition's log with what the checkpoints know about it.
+
+        That the last broker ended cleanly holds for the first opening only: a log that is opened again was closed
+        by us, for whatever reason, and is checked.
+        """
         key = (topic, partition)
+        path = self._path(names.folder(topic, partition))
+        if not os.path.isdir(path):
+            self.forget(key)  # what is noted was said about another topic of this name
+        clean = self.was_clean and key not in self._opened
+        self._opened.add(key)
         return Log.open(
-            self._path(names.folder(topic, partition)),
+            path,
             config,
             now_ms,
             topic_id=topic_id,
             start_offset=self.log_starts.get(key, 0),
             recovery_point=self.recovery_points.get(key, 0),
             clean_offset=self.cleaned_to.get(key, 0),
-            clean=self.was_clean,
+            clean=clean,
             pool=self.pool,
         )
+
+    def forget(self, partition: Partition) -> None:
+        """A partition was deleted: drop what the checkpoints know about it."""
+        for offsets in (self.recovery_points, self.high_watermarks, self.log_starts, self.cleaned_to):
+            offsets.pop(partition, None)
 
     def leftovers(self) -> list[str]:
         """Folders of deleted partitions that still wait for their removal."""

@@ -39,6 +39,7 @@ class Epochs:
 
     @property
     def latest(self) -> int | None:
+        """The newest epoch; None if there is none."""
         return self.entries[-1][0] if self.entries else None
 
     def assign(self, epoch: int, start: int) -> bool:
@@ -80,6 +81,7 @@ class Epochs:
             self._saved = False
 
     def clear(self) -> None:
+        """Forget all."""
         self.entries, self._saved = [], False
 
     def save(self) -> None:

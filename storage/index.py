@@ -40,10 +40,12 @@ class Index:
 
     @property
     def path(self) -> str:
+        """Where the file is, or would be."""
         return self._file.path
 
     @property
     def count(self) -> int:
+        """How many entries, with those that are not in the file yet."""
         return self._stored + len(self.pending)
 
     @property
@@ -53,6 +55,7 @@ class Index:
 
     @property
     def last(self) -> tuple[int, int] | None:
+        """The newest entry, relative as it is stored."""
         return self.pending[-1] if self.pending else self._stored_last
 
     def add(self, first: int, second: int) -> None:
@@ -141,6 +144,7 @@ class OffsetIndex(Index):
         self._base = base_offset
 
     def append(self, last_offset: int, position: int) -> None:
+        """The batch at `position` ends with `last_offset`."""
         self.add(last_offset - self._base, position)
 
     def lookup(self, offset: int) -> tuple[int, int]:
@@ -202,6 +206,7 @@ class TimeIndex(Index):
         self.newest = self.last_entry()[0]
 
     def remove(self) -> None:
+        """Delete the file and forget everything."""
         super().remove()
         self.newest = -1
 

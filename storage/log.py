@@ -146,6 +146,8 @@ class Log(Upkeep):
             and (count > FEW_RECORDS or attributes & CODEC_MASK or lengths_add_up(buf, count))
             and records.checksum(buf[CHECKED_FROM:]) == crc
         ):
+            if buf.readonly:
+                buf = memoryview(bytearray(buf))
             buf = validated(buf, config, now_ms, origin)
             size = len(buf)
             _, length, _, _, attributes, delta, max_timestamp, producer_id, epoch, sequence, count = _unpack(buf)
@@ -177,21 +179,21 @@ class Log(Upkeep):
             buf = memoryview(bytearray(buf))
         _PLACE.pack_into(buf, 0, first, length, leader_epoch)
         position = segment.size
-        handle = segment.file.handle or segment.file.open()
+        since = segment.since_index
+        newest = segment.newest or segment.time()
+        if max_timestamp > newest[0]:
+            segment.newest = (max_timestamp, last)
         try:
+            handle = segment.file.handle or segment.file.open()
             if _pwrite(handle.fd, buf, position) != size:
                 write_all(handle.fd, buf, position)
+            if since > config.index_interval_bytes:
+                segment.mark(last, position)
+                since = 0
         except OSError as error:
             self._undo(segment, position, error)
             raise
         segment.size = position + size
-        newest = segment.newest or segment.time()
-        if max_timestamp > newest[0]:
-            segment.newest = (max_timestamp, last)
-        since = segment.since_index
-        if since > config.index_interval_bytes:
-            segment.mark(last, position)
-            since = 0
         segment.since_index = since + size
         self._tail = (first, position, size)
         self.end_offset = last + 1
@@ -215,7 +217,7 @@ class Log(Upkeep):
             self._room_bytes = -1  # so large that an index may fill up: ask every time
         self._room_offset = segment.base_offset + LARGEST_RELATIVE_OFFSET
         began = segment.rolling_timestamp()
-        self._room_timestamp = began + config.segment_ms - config.segment_jitter_ms if began >= 0 else -1
+        self._room_timestamp = began + config.segment_ms - config.segment_jitter_ms if began >= 0 else -2
         return segment
 
     def _append_marker(self, buf: memoryview, leader_epoch: int, now_ms: int, transaction_version: int) -> AppendResult:

@@ -72,6 +72,7 @@ class Producer:
 
     @property
     def last_sequence(self) -> int:
+        """-1 if nothing of its epoch is known."""
         return self.batches[-1].last_sequence if self.batches else -1
 
     @property
@@ -102,6 +103,7 @@ class Producers:
         return iter(self._by_id.values())
 
     def get(self, producer_id: int) -> Producer | None:
+        """What is known about one of them."""
         return self._by_id.get(producer_id)
 
     # ---- deciding ----------------------------------------------------------------------------------------
@@ -258,6 +260,7 @@ class Producers:
         return len(gone)
 
     def clear(self, end_offset: int) -> None:
+        """Forget all; the log begins anew at `end_offset`."""
         self._by_id.clear()
         self._open.clear()
         self._ended.clear()

@@ -99,6 +99,7 @@ class Segment:
 
     @property
     def index(self) -> OffsetIndex:
+        """Offset -> position."""
         if self._index is None:
             size = self.found_size(names.INDEX)
             self._index = OffsetIndex(self.path(names.INDEX), self._pool, size, self.base_offset)
@@ -106,6 +107,7 @@ class Segment:
 
     @property
     def timeindex(self) -> TimeIndex:
+        """Timestamp -> offset."""
         if self._timeindex is None:
             size = self.found_size(names.TIMEINDEX)
             self._timeindex = TimeIndex(self.path(names.TIMEINDEX), self._pool, size, self.base_offset)
@@ -113,6 +115,7 @@ class Segment:
 
     @property
     def aborted(self) -> AbortedIndex:
+        """The aborted transactions whose markers are in here."""
         if self._aborted is None:
             self._aborted = AbortedIndex(self.path(names.TXNINDEX), self._pool, self.found_size(names.TXNINDEX))
         return self._aborted
@@ -155,6 +158,7 @@ class Segment:
         """Make an entry in both indexes for the batch at `position`, whose timestamp has been taken in."""
         base = self.base_offset
         index, timeindex = self._index or self.index, self._timeindex or self.timeindex
+        self.file.used = True
         pending = index.pending
         pending.append((last_offset - base, position))
         if len(pending) >= SPILL_ENTRIES:
@@ -207,12 +211,15 @@ class Segment:
     # ---- reading -----------------------------------------------------------------------------------------
 
     def handle(self) -> Handle:
+        """The .log, open."""
         return self.file.open()
 
     def headers(self, position: int = 0) -> Iterator[tuple[int, Header]]:
+        """(position, header) of every batch from `position` on."""
         return headers(self.file.open().fd, position, self.size)
 
     def batches(self, position: int = 0) -> Iterator[tuple[int, Batch]]:
+        """(position, batch) of every batch from `position` on; each valid until the next is asked for."""
         return batches(self.file.open().fd, position, self.size)
 
     def find(self, offset: int) -> tuple[int, Header] | None:

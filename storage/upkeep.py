@@ -93,6 +93,7 @@ class Upkeep:
 
     @property
     def config(self) -> LogConfig:
+        """The topic's settings; may be replaced at any time."""
         return self._config
 
     @config.setter
@@ -142,7 +143,7 @@ class Upkeep:
         self._epochs.save()
 
     def _forget_room(self) -> None:
-        self._room_bytes = self._room_offset = self._room_timestamp = -1
+        self._room_bytes = self._room_offset = self._room_timestamp = -2
 
     # ---- when the disk fails -----------------------------------------------------------------------------
 

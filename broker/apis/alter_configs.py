@@ -10,6 +10,7 @@ A resource named twice is refused each time; Kafka 4.3.1 never answers such a re
 from collections.abc import Sequence
 
 from trilogue.broker.api import handles
+from trilogue.broker.cluster.image import Image
 from trilogue.broker.config.alter import Asked, Change, Key, Operation, Scene, decide, doubts, unchanged
 from trilogue.broker.connection import Peer
 from trilogue.broker.server import Broker
@@ -48,24 +49,32 @@ async def alter(
     broker: Broker, asked: Sequence[Asked], refused: Sequence[BrokerError | None], *, validate_only: bool
 ) -> list[BrokerError | None]:
     """Alter those that are not refused yet; answer who is refused in the end."""
-    scene = Scene(broker.node_id, broker.static, broker.config, broker.image)
     errors = list(refused)
-    wishes: dict[Key, dict[str, str]] = {}
-    waiting = []
-    for at, each in enumerate(asked):
-        if errors[at] is None:
-            try:
-                key, after = decide(scene, each)
-            except BrokerError as error:
-                errors[at] = error
-                continue
-            if not unchanged(scene.image, key, after):
-                wishes[key] = after
-                waiting.append(at)
-    if wishes and not validate_only:
-        try:
-            await broker.office.alter_configs(wishes)
-        except BrokerError as error:
-            for at in waiting:
-                errors[at] = error
+    waiting: list[int] = []
+
+    def wishes(image: Image) -> dict[Key, dict[str, str]]:
+        """What is to be stored; decided on the settings that this image shows."""
+        scene = Scene(broker.node_id, broker.static, broker.config, image)
+        errors[:], waiting[:] = refused, []
+        found: dict[Key, dict[str, str]] = {}
+        for at, each in enumerate(asked):
+            if errors[at] is None:
+                try:
+                    key, after = decide(scene, each)
+                except BrokerError as error:
+                    errors[at] = error
+                    continue
+                if not unchanged(image, key, after):
+                    found[key] = after
+                    waiting.append(at)
+        return found
+
+    if validate_only:
+        wishes(broker.image)
+        return errors
+    try:
+        await broker.office.alter_configs(wishes)
+    except BrokerError as error:
+        for at in waiting:
+            errors[at] = error
     return errors

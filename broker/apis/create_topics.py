@@ -72,6 +72,7 @@ def refusal(name: str, error: BrokerError) -> Answer:
 def success(broker: Broker, topic: TopicImage, configs: dict[str, str], *, dry_run: bool) -> Answer:
     return Answer(
         name=topic.name,
+        error_message=None,
         topic_id=ZERO_UUID if dry_run else topic.id,
         num_partitions=len(topic.partitions),
         replication_factor=len(topic.partitions[0].replicas),

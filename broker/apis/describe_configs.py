@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from trilogue.broker import loggers
 from trilogue.broker.api import handles
 from trilogue.broker.cluster.controller import check_name
-from trilogue.broker.config.alter import ResourceType
+from trilogue.broker.config.alter import ResourceType, number
 from trilogue.broker.config.describe import (
     Entry,
     Source,
@@ -86,11 +86,7 @@ def demand_name(name: str, what: str) -> None:
 
 
 def demand_us(broker: Broker, name: str, otherwise: str) -> None:
-    try:
-        node_id = int(name)
-    except ValueError:
-        raise BrokerError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}") from None
-    if node_id != broker.node_id:
+    if number(name, "Broker") != broker.node_id:
         raise BrokerError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, {otherwise}")
 
 

@@ -8,7 +8,7 @@ An operation that there is not is INVALID_REQUEST; for all but brokers, Kafka sa
 from trilogue.broker import loggers
 from trilogue.broker.api import handles
 from trilogue.broker.apis.alter_configs import alter
-from trilogue.broker.config.alter import Asked, Change, ResourceType, doubts
+from trilogue.broker.config.alter import Asked, Change, ResourceType, doubts, number
 from trilogue.broker.connection import Peer
 from trilogue.broker.server import Broker
 from trilogue.wire.apis.incremental_alter_configs import (
@@ -63,18 +63,10 @@ async def alter_all(broker: Broker, asked: list[Asked], *, validate_only: bool) 
 
 def alter_loggers(broker: Broker, asked: Asked, validate_only: bool) -> BrokerError | None:
     try:
-        demand_us(broker, asked.name)
+        if number(asked.name, "Node") != broker.node_id:
+            message = f"Unexpected node id. Expected {broker.node_id}, but received {asked.name}"
+            raise BrokerError(ErrorCode.INVALID_REQUEST, message)
         loggers.alter_levels(asked.changes, validate_only)
     except BrokerError as error:
         return error
     return None
-
-
-def demand_us(broker: Broker, name: str) -> None:
-    try:
-        node_id = int(name)
-    except ValueError:
-        raise BrokerError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}") from None
-    if node_id != broker.node_id:
-        message = f"Unexpected node id. Expected {broker.node_id}, but received {name}"
-        raise BrokerError(ErrorCode.INVALID_REQUEST, message)

@@ -93,6 +93,8 @@ class Image:
     """By id."""
     configs: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)
     """By kind ("topics", "brokers", "groups", ...) and name; for all brokers, "<default>"."""
+    config_versions: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """Of their nodes: what a change of them is decided on."""
 
     def partition(self, topic: str, index: int) -> PartitionState | None:
         found = self.topics.get(topic)
@@ -118,6 +120,8 @@ class Image:
                 kind, _, name = path[len(CONFIG) :].partition("/")
                 configs = fields.setdefault("configs", dict(self.configs))
                 put(configs, (kind, name), node and json.loads(node.data)["config"])
+                versions = fields.setdefault("config_versions", dict(self.config_versions))
+                put(versions, (kind, name), None if node is None else node.version)
             elif path == CONTROLLER:
                 fields["controller"] = json.loads(node.data)["brokerid"] if node else -1
             elif path == CONTROLLER_EPOCH and node:

@@ -134,6 +134,17 @@ class Office:
 
         await self._carry_out(decide)
 
+    async def clear(self) -> None:
+        """Delete all topics, and all settings that anybody has made."""
+
+        def decide(image: Image) -> Sequence[Op]:
+            topics = [op for name in image.topics for op in controller.delete_ops(image, name)]
+            gone = {op.path for op in topics}
+            configs = [config_path(kind, name) for kind, name in image.configs]
+            return [*topics, *(Delete(path) for path in configs if path not in gone)]
+
+        await self._carry_out(decide)
+
     async def add_partitions(
         self, name: str, count: int, assignments: Sequence[Sequence[int]] | None, *, dry_run: bool = False
     ) -> None:
@@ -161,18 +172,23 @@ class Office:
 
         await self._carry_out(decide)
 
-    async def alter_configs(self, wishes: Mapping[tuple[str, str], Mapping[str, str] | None]) -> None:
-        """Replace the settings of resources, by kind and name; None or nothing left removes them."""
+    async def alter_configs(
+        self, wishes: Callable[[Image], Mapping[tuple[str, str], Mapping[str, str] | None]]
+    ) -> None:
+        """Replace the settings of resources, by kind and name; None or nothing left removes them.
+
+        `wishes` is asked again if somebody else has changed them meanwhile.
+        """
 
         def decide(image: Image) -> Sequence[Op]:
             ops: list[Op] = []
-            for (kind, name), config in wishes.items():
-                path, there = config_path(kind, name), (kind, name) in image.configs
+            for key, config in wishes(image).items():
+                path, version = config_path(*key), image.config_versions.get(key)
                 if config:
                     data = to_json(version=1, config=dict(config))
-                    ops.append(Update(path, data) if there else Create(path, data))
-                elif there:
-                    ops.append(Delete(path))
+                    ops.append(Create(path, data) if version is None else Update(path, data, version))
+                elif version is not None:
+                    ops.append(Delete(path, version))
             return ops
 
         await self._carry_out(decide)

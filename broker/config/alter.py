@@ -13,14 +13,14 @@ from trilogue.broker.cluster.controller import check_name
 from trilogue.broker.cluster.image import Image
 from trilogue.broker.config.broker import BrokerConfig
 from trilogue.broker.config.catalog import BROKER, TOPIC
-from trilogue.broker.config.setting import LIST
+from trilogue.broker.config.setting import INT, LIST
 from trilogue.broker.config.validate import (
     validate_broker_config,
     validate_client_metrics_config,
     validate_group_config,
     validate_topic_config,
 )
-from trilogue.broker.config.values import written
+from trilogue.broker.config.values import SIZES, read_whole, written
 from trilogue.wire.errors import BrokerError, ErrorCode
 
 ALL_BROKERS = "<default>"
@@ -123,13 +123,18 @@ def decide(scene: Scene, asked: Asked) -> tuple[Key, dict[str, str]]:
 
 def this_node(scene: Scene, name: str) -> int:
     """A broker's settings are altered by itself: only it can tell whether it can have them."""
-    try:
-        node_id = int(name)
-    except ValueError:
-        raise BrokerError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}") from None
+    node_id = number(name, "Node")
     if node_id != scene.node_id:
         message = f"Unexpected broker id, expected {scene.node_id}, but received {name}"
         raise BrokerError(ErrorCode.INVALID_REQUEST, message)
+    return node_id
+
+
+def number(name: str, what: str) -> int:
+    """The broker that a resource of this name is about."""
+    node_id = read_whole(SIZES[INT], name)
+    if node_id is None:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, f"{what} id must be an integer, but it is: {name}")
     return node_id
 
 

@@ -155,7 +155,11 @@ def synonyms_of(config: BrokerConfig, name: str, sensitive: bool) -> list[Synony
 def defaults(names: list[str]) -> dict[str, str | None]:
     """Null is nobody's default: it is not listed."""
     settings = (BROKER[name] for name in names if name in BROKER)
-    return {each.name: written(each.type, each.default) for each in settings if each.default is not None}
+    return {
+        each.name: written(each.type, each.default)
+        for each in settings
+        if each.default is not None and not each.required
+    }
 
 
 def only(entries: Iterator[Entry], names: Collection[str] | None) -> Iterator[Entry]:

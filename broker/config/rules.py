@@ -110,7 +110,7 @@ REPLICAS = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
 
 
 def _replicas(name: str, value: Sequence[str]) -> str | None:
-    if list(value) == ["*"] or all(re.fullmatch(r"[0-9]+:[0-9]+", replica) for replica in value):
+    if list(value) == ["*"] or all(re.fullmatch(r"([0-9]+:[0-9]+)?", replica) for replica in value):
         return None
     why = f"{name} must be the literal '*' or a list of replicas in the following format: {REPLICAS}"
     return invalid(name, f"[{', '.join(value)}]", why)

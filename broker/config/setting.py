@@ -43,7 +43,9 @@ class Setting(NamedTuple):
     mode: Mode = Mode.READ_ONLY
     """Of brokers only: the settings of topics and groups may always be altered."""
     internal: bool = False
-    """Taken, but not listed."""
+    """Taken, but not listed unless somebody sets it."""
+    required: bool = False
+    """Kafka demands it.  We do not, but then our default is nobody's synonym."""
     doc: str = ""
 
     @property

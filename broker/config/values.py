@@ -9,6 +9,8 @@ from trilogue.broker.config.setting import BOOLEAN, DOUBLE, INT, LIST, LONG, PAS
 
 SIZES = {SHORT: 15, INT: 31, LONG: 63}
 """How many bits a number has besides its sign."""
+DIGITS_MAX = 19
+"""Of 64 bits.  Python refuses to read numbers of thousands of digits, and takes its time for fewer."""
 
 _whole = re.compile(r"[+-]?[0-9]+").fullmatch
 _decimal = re.compile(r"([+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))[fFdD]?").fullmatch
@@ -29,7 +31,7 @@ def read(setting: Setting, text: str, name: str = "") -> Value:
     name = name or setting.name
     value: Value = READERS.get(setting.type, str.strip)(text.strip())
     if value is None:
-        what = "too large a number" if _whole(text.strip()) else NOT_A[setting.type]
+        what = "too large a number" if setting.type in SIZES and _whole(text.strip()) else NOT_A[setting.type]
         raise unfit(setting, name, text, what, invalid(name, text, KAFKAS_NOT_A[setting.type]))
     if rule := setting.rule:
         if rule.distinct and isinstance(value, list):
@@ -61,9 +63,10 @@ def read_boolean(text: str) -> bool | None:
 
 
 def read_whole(bits: int, text: str) -> int | None:
-    if not _whole(text):
+    digits = text.lstrip("+-0") or "0"
+    if not _whole(text) or len(digits) > DIGITS_MAX:
         return None
-    value = int(text)
+    value = -int(digits) if text.startswith("-") else int(digits)
     return value if -(1 << bits) <= value < 1 << bits else None
 
 

@@ -71,10 +71,11 @@ class TestAgainstKafka:
                 "default": written(setting.type, setting.default),
                 "validator": setting.rule.kafkas if setting.rule else None,
                 "internal": setting.internal,
+                "required": setting.required,
                 "synonyms": synonyms(each["kind"], each["name"]),
             }
             if each["required"]:
-                ours["default"] = None  # Kafka demands it; we do not
+                ours["default"] = None
             if each["kind"] in ("broker", "only-dynamic"):
                 ours["mode"] = setting.mode.value
             assert ours == {key: each[key] for key in ours}, each["name"]
@@ -181,6 +182,7 @@ class TestParse:
         ("name", "text", "value"),
         [
             ("num.partitions", " 3 ", 3),
+            ("num.partitions", "0" * 5000 + "3", 3),
             ("auto.create.topics.enable", "False", False),
             ("log.cleaner.min.cleanable.ratio", "0.25", 0.25),
             ("log.dirs", "/a, /b", ["/a", "/b"]),
@@ -202,7 +204,9 @@ class TestParse:
             ("num.partitions", "abc", "num.partitions=abc: not a whole number; it has to be at least 1"),
             ("num.partitions", "0", "num.partitions=0: it has to be at least 1"),
             ("num.partitions", "3000000000", "num.partitions=3000000000: too large a number; it has to be at least 1"),
+            ("log.retention.ms", "9" * 5000, f"log.retention.ms={'9' * 5000}: too large a number"),
             ("auto.create.topics.enable", "yes", "auto.create.topics.enable=yes: neither true nor false"),
+            ("auto.create.topics.enable", "1", "auto.create.topics.enable=1: neither true nor false"),
             ("log.cleaner.io.max.bytes.per.second", "x", "log.cleaner.io.max.bytes.per.second=x: not a number"),
             ("compression.lz4.level", "18", "compression.lz4.level=18: it has to be from 1 to 17"),
             (

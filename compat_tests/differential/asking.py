@@ -106,7 +106,10 @@ class Asking:
             self._write(case, "closed")
             self._reconnect()
             return None
-        told = plain(answer, self.version, self._labels)
+        except TimeoutError as error:
+            error.add_note(f"no answer to {case!r}")
+            raise
+        told = plain(answer, self.version, self._labels, self.name(""))
         self._write(case, tidy(told) if tidy else told)
         return answer
 

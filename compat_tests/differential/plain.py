@@ -5,7 +5,7 @@ What may differ is replaced here, so that whatever is left must be equal.
 
 from base64 import b64encode
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from compat_tests.differential.may_differ import FIELDS, UNORDERED
 from trilogue.wire.records import batches
@@ -14,45 +14,55 @@ from trilogue.wire.schema import ZERO_UUID, Field, Kind, Response, Struct
 LONG = 64
 """Longer values of records are told by their size and their ends."""
 
-Labels = Mapping[bytes, str]
+
+class Teller(NamedTuple):
+    """Tells answers of one kind in one version."""
+
+    response: str
+    version: int
+    labels: Mapping[bytes, str]
+    """What ids are called."""
+    prefix: str
+    """What the names of this scenario in this version begin with.  It is left out, so that versions tell the same."""
+
+    def struct(self, it: Struct) -> dict[str, Any]:
+        return {
+            name: self.field(getattr(it, name), spec)
+            for name, spec in type(it).fields.items()
+            if self.version in spec.rule.versions
+        }
+
+    def field(self, it: Any, spec: Field) -> Any:
+        if it is None:
+            told = None
+        elif spec.is_list:
+            told = [self.value(each, spec) for each in it]
+            if f"{self.response}.{spec.name}" in UNORDERED:
+                told.sort(key=repr)
+        else:
+            told = self.value(it, spec)
+        rule = FIELDS.get(f"{self.response}.{spec.name}") or FIELDS.get(spec.name)
+        return rule[0](told) if rule else told
+
+    def value(self, it: Any, spec: Field) -> Any:
+        if isinstance(it, Struct):
+            return self.struct(it)
+        if spec.kind is Kind.UUID:
+            return "zero" if it == ZERO_UUID else self.labels.get(bytes(it), "unknown id").replace(self.prefix, "")
+        if spec.kind is Kind.RECORDS:
+            return record_batches(bytes(it))
+        if isinstance(it, bytes | memoryview):
+            return b64encode(it).decode()
+        if isinstance(it, str):
+            return shortened(it.replace(self.prefix, "").encode())
+        return it
 
 
-def plain(answer: Response, version: int, labels: Labels) -> dict[str, Any]:
-    return struct(answer, version, labels, type(answer).__name__)
+def plain(answer: Response, version: int, labels: Mapping[bytes, str], prefix: str) -> dict[str, Any]:
+    return Teller(type(answer).__name__, version, labels, prefix).struct(answer)
 
 
-def struct(it: Struct, version: int, labels: Labels, name: str) -> dict[str, Any]:
-    return {
-        field: value(getattr(it, field), spec, version, labels, name)
-        for field, spec in type(it).fields.items()
-        if version in spec.rule.versions
-    }
-
-
-def value(it: Any, spec: Field, version: int, labels: Labels, name: str) -> Any:
-    if spec.is_list and it is not None:
-        told: Any = [single(each, spec, version, labels, name) for each in it]
-        if f"{name}.{spec.name}" in UNORDERED:
-            told.sort(key=repr)
-    else:
-        told = None if it is None and not spec.kind is Kind.RECORDS else single(it, spec, version, labels, name)
-    rule = FIELDS.get(f"{name}.{spec.name}") or FIELDS.get(spec.name)
-    return rule[0](told) if rule else told
-
-
-def single(it: Any, spec: Field, version: int, labels: Labels, name: str) -> Any:
-    if isinstance(it, Struct):
-        return struct(it, version, labels, name)
-    if spec.kind is Kind.UUID:
-        return "zero" if it == ZERO_UUID else labels.get(bytes(it), "unknown id")
-    if spec.kind is Kind.RECORDS:
-        return None if it is None else record_batches(bytes(it))
-    if isinstance(it, bytes | memoryview):
-        return b64encode(it).decode()
-    return it
-
-
-def record_batches(raw: bytes) -> list[dict[str, Any]] | str:
+def record_batches(raw: bytes) -> list[dict[str, Any]]:
     return [
         {
             "offset": batch.header.base_offset,
@@ -78,4 +88,4 @@ def shortened(it: Any) -> str | None:
     raw = bytes(it)
     if len(raw) <= LONG:
         return raw.decode("utf-8", "backslashreplace")
-    return f"{len(raw)} bytes: {raw[:8]!r} ... {raw[-8:]!r}"
+    return f"{len(raw)} bytes: {raw[:8].decode('latin1')} ... {raw[-8:].decode('latin1')}"

@@ -39,7 +39,7 @@ def run_against(address: tuple[str, int], versions: dict[int, range], only: str 
             continue
         for version in versions.get(each.request.api_key, ()):
             name = each.play.__name__
-            asking = Asking(address, version, name, labels)
+            asking = Asking(address, version, f"{each.api}-{name}", labels)
             try:
                 each.play(asking)
             except Exception as error:

@@ -104,6 +104,20 @@ class Answer(NamedTuple):
     bad_records: list[int]
 
 
+def list_offset(address: tuple[str, int], topic: str, timestamp: int) -> tuple[int, int, int]:
+    """ListOffsets v11: timestamp, offset and leader epoch of the answer; an error is (0, 0, its code)."""
+    name = topic.encode()
+    head = pack(">hhih", 2, 11, 1, 4) + b"test" + b"\0"
+    body = pack(">ibB", -1, 0, 2) + pack(">B", len(name) + 1) + name
+    body += pack(">Biiq", 2, 0, -1, timestamp) + b"\0\0" + pack(">i", 10_000) + b"\0"
+    with socket.create_connection(address, timeout=20) as connection:
+        connection.sendall(pack(">i", len(head + body)) + head + body)
+        answer = _exactly(connection, unpack_from(">i", _exactly(connection, 4))[0])
+    at = 4 + 1 + 4 + 1 + 1 + len(name) + 1 + 4
+    code, found, offset, epoch = unpack_from(">hqqi", answer, at)
+    return (0, 0, code) if code else (found, offset, epoch)
+
+
 NOT_LEADER = 6
 
 

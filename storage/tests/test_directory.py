@@ -97,6 +97,36 @@ def test_lost_recovery_point_loses_no_data(tmp_path: Path):
     assert values(directory(tmp_path).open_log("t", 0, CONFIG, NOW)) == [b"x"]
 
 
+def test_clean_end_counts_for_the_first_opening_only(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    node = directory(tmp_path)
+    log = node.open_log("t", 0, CONFIG, NOW)
+    append(log, b"x")
+    node.close({("t", 0): log}, clean=True, now_ms=NOW)
+    node = directory(tmp_path)
+    log = node.open_log("t", 0, CONFIG, NOW)
+    assert "checked" not in caplog.text
+    append(log, b"torn")
+    log.close(clean=False)
+    path = next((tmp_path / "t-0").glob("*.log"))
+    path.write_bytes(path.read_bytes()[:-1])
+    assert values(node.open_log("t", 0, CONFIG, NOW)) == [b"x"]
+    assert "checked" in caplog.text
+
+
+def test_topic_made_anew_begins_at_0(tmp_path: Path):
+    node = directory(tmp_path)
+    log = node.open_log("t", 0, CONFIG, NOW)
+    append(log, b"x", b"y")
+    log.raise_start(1, 2)
+    log.flush(NOW)
+    node.save_log_starts({("t", 0): log})
+    node.save_recovery_points({("t", 0): log})
+    assert log.delete("0" * 32) is not None
+    again = node.open_log("t", 0, CONFIG, NOW)
+    assert (again.start_offset, again.end_offset, again.recovery_point) == (0, 0, 0)
+    assert node.log_starts == {}
+
+
 def test_deleted_partitions_are_leftovers_until_they_are_removed(tmp_path: Path):
     node = directory(tmp_path)
     log = node.open_log("t", 0, CONFIG, NOW)

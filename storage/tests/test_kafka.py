@@ -24,6 +24,7 @@ from trilogue.storage.tests.real_kafka import (
     Java,
     Kafka,
     drive,
+    list_offset,
     produce,
 )
 from trilogue.storage.validation import RejectedRecords
@@ -73,11 +74,19 @@ def said(kafka: Kafka) -> dict[str, Answer]:
     return {name: produce(kafka.address, topic, make()) for name, (topic, make) in STRANGE.items()}
 
 
+ASKED = [-1, -2, -3, -4, -5, -6, 0, 1_700_000_000_000, 1_700_000_000_150, 1_700_000_002_499, 1_800_000_000_000]
+LISTED: dict[tuple[str, int], tuple[int, int, int]] = {}
+"""What Kafka answers to ListOffsets; filled by `stopped`."""
+
+
 @pytest.fixture(scope="module")
 def stopped(kafka: Kafka, said: dict[str, Answer]) -> dict[str, Seen]:
     """Fills Kafka's topics, reads them back through a consumer, and stops Kafka."""
     sent = drive(kafka, "fill", str(kafka.data))
     seen = drive(kafka, "consume", "plain", "stamped", "transactional", "compacted")
+    for topic in ("plain", "gzip", "zstd", "stamped", "transactional"):
+        for timestamp in ASKED:
+            LISTED[topic, timestamp] = list_offset(kafka.address, topic, timestamp)
     shutil.copytree(kafka.data, kafka.folder / "living")
     kafka.stop()
     assert isinstance(seen, dict)
@@ -110,6 +119,16 @@ def test_we_read_what_kafka_wrote(kafka: Kafka, stopped: dict[str, Seen], tmp_pa
         assert len(found) > 0
         assert found == seen, topic
         log.close(clean=True)
+
+
+def test_look_ups_find_what_kafka_finds(kafka: Kafka, stopped: dict[str, Seen], tmp_path: Path):
+    heard = {}
+    for topic in {topic for topic, _ in LISTED}:
+        shutil.copytree(kafka.folder / "living" / f"{topic}-0", tmp_path / f"{topic}-0")
+        log, _ = ours(tmp_path / f"{topic}-0", clean=False)
+        for timestamp in ASKED:
+            heard[topic, timestamp] = tuple(log.list_offset(timestamp, log.end_offset))
+    assert heard == LISTED
 
 
 def test_our_side_files_are_kafkas_byte_for_byte(kafka: Kafka, stopped: dict[str, Seen], tmp_path: Path):

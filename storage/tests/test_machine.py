@@ -416,7 +416,7 @@ class Compacted(Everything):
 
 
 QUICK = settings(max_examples=12, stateful_step_count=25, deadline=None)
-LONG = settings(max_examples=150, stateful_step_count=60, deadline=None)
+LONG = settings(max_examples=300, stateful_step_count=60, deadline=None)
 
 TestEverything = Everything.TestCase
 TestEverything.settings = QUICK

@@ -17,12 +17,13 @@ from trilogue.broker.config.setting import (
 
 # fmt: off
 SETTINGS = [
-    Setting("node.id", INT, 1, at_least(0), doc="The number of this node, unlike that of any other in the cluster."),
+    Setting("node.id", INT, 1, at_least(0), required=True,
+            doc="The number of this node, unlike that of any other in the cluster."),
     Setting("broker.id", INT, -1, doc="The older name of node.id."),
     Setting("broker.rack", STRING, None,
             doc="Where this broker stands; replicas are spread over racks, and consumers may read from their own."),
     Setting("process.roles", LIST, ["broker", "controller"], some_of("broker", "controller"),
-            doc="What this node does: serve clients, decide for the cluster, or both."),
+            required=True, doc="What this node does: serve clients, decide for the cluster, or both."),
     Setting("listeners", LIST, ["PLAINTEXT://:9092"], SOME, PER_BROKER, doc="Where to listen, as NAME://host:port."),
     Setting("advertised.listeners", LIST, None, SOME, doc="Where clients are told to come; if unset, where we listen."),
     Setting("listener.security.protocol.map", STRING,
@@ -32,7 +33,8 @@ SETTINGS = [
     Setting("security.inter.broker.protocol", STRING,
             "PLAINTEXT", one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
             doc="The protocol among brokers, where no listener is named for it."),
-    Setting("controller.listener.names", LIST, None, SOME, doc="The listeners that controllers talk on."),
+    Setting("controller.listener.names", LIST, None, SOME, required=True,
+            doc="The listeners that controllers talk on."),
     Setting("early.start.listeners", LIST, None, ANY, doc="Listeners that open before the authorizer is ready."),
     Setting("num.network.threads", INT, 3, at_least(1), CLUSTER_WIDE,
             doc="Threads that move bytes between sockets and queues."),
