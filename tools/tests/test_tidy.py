@@ -8,7 +8,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Who may know whom: our own folders first, then other people's packages.
+CLIENTS = {"pytest", "kafka", "confluent_kafka", "aiokafka", "pyspark", "testcontainers", "jars", "apache"}
+
+# Who may know whom: our own folders first, then other people's packages.  The longest path that fits counts.
 MAY_IMPORT = {
     "wire": {"wire", "construct", "msgspec", "crc32c", "cramjam"},
     "storage": {"storage", "wire"},
@@ -17,16 +19,9 @@ MAY_IMPORT = {
     "testing": {"testing", "broker", "client", "storage", "wire", "trio", "pytest"},
     "cli": {"cli", "broker", "client", "storage", "wire", "trio"},
     "pipeline": {"pipeline", "pyspark"},
-    "compat_tests": {
-        "compat_tests",
-        "pytest",
-        "kafka",
-        "confluent_kafka",
-        "aiokafka",
-        "pyspark",
-        "testcontainers",
-        "jars",
-    },
+    # Clients know nothing of ours; but what is compared byte for byte is read with our own codecs.
+    "compat_tests": {"compat_tests", *CLIENTS},
+    "compat_tests/differential": {"compat_tests", "wire", *CLIENTS},
 }
 # The only file that may know ZooKeeper.
 ZOOKEEPER = Path("broker/cluster/zookeeper.py")
@@ -39,6 +34,7 @@ PURE = [
     Path("broker/transactions"),
     Path("broker/cluster/controller.py"),
     Path("broker/cluster/image.py"),
+    Path("broker/config"),
 ]
 IMPURE = {"trio", "time", "datetime", "random", "secrets", "socket", "threading", "asyncio", "kazoo"}
 
@@ -47,9 +43,13 @@ STANDARD = sys.stdlib_module_names | {"annotationlib"}  # the latter from Python
 FUNCTION_LINES_MAX = 80
 """A screen and a bit.  What does not fit has a decision in it that wants a name."""
 
+LONGER = {("storage/log.py", "append_as_leader")}
+"""The hot path of the broker, written out in one piece: a call costs as much as a checksum there."""
+
 SOURCES = sorted(
     path.relative_to(ROOT)
     for folder in MAY_IMPORT
+    if "/" not in folder
     for path in (ROOT / folder).rglob("*.py")
     if "tests" not in path.relative_to(ROOT).parts[1:]
 )
@@ -64,7 +64,7 @@ def complaints(path: Path, text: str) -> list[str]:
     tree = ast.parse(text)
     names = set(imports(tree))
     found = []
-    strangers = {name for name in names if name not in STANDARD} - MAY_IMPORT[path.parts[0]]
+    strangers = {name for name in names if name not in STANDARD} - may_import(path)
     if path != ZOOKEEPER:
         strangers |= names & {"kazoo"}
     found += [f"may not import {name}" for name in sorted(strangers)]
@@ -74,11 +74,15 @@ def complaints(path: Path, text: str) -> list[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or 0) - node.lineno + 1
-            if lines > FUNCTION_LINES_MAX:
+            if lines > FUNCTION_LINES_MAX and (path.as_posix(), node.name) not in LONGER:
                 found.append(f"{node.name} has {lines} lines; {FUNCTION_LINES_MAX} are the most")
     if tree.body and not ast.get_docstring(tree):
         found.append("does not say what it is for")
     return found
+
+
+def may_import(path: Path) -> set[str]:
+    return next(MAY_IMPORT[str(folder)] for folder in path.parents if str(folder) in MAY_IMPORT)
 
 
 def imports(tree: ast.AST):
