@@ -15,6 +15,7 @@ JARS = "kafka-4.3.1"
 START_SECONDS = 60
 STOP_SECONDS = 60
 
+CLUSTER_ID = "aNFbbpwCS92XyZk6dteO2A"
 HEAP = ("-Xms512m", "-Xmx1g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
 
 
@@ -36,6 +37,7 @@ class Kafka:
     def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
         self.folder = folder
         self.port, controller = free_port(), free_port()
+        self.address = ("127.0.0.1", self.port)
         self.bootstrap = f"127.0.0.1:{self.port}"
         self.data = folder / "data"
         self.process: subprocess.Popen[bytes] | None = None
@@ -59,16 +61,13 @@ class Kafka:
             **(settings or {}),
         }
         (folder / "server.properties").write_text("".join(f"{name}={value}\n" for name, value in given.items()))
-        self._tool("kafka.tools.StorageTool", "format", "-t", "aNFbbpwCS92XyZk6dteO2A", "-c", "server.properties")
+        self._format()
 
-    def _tool(self, main: str, *arguments: str) -> None:
-        if main.endswith("StorageTool"):
-            arguments = (*arguments, "--standalone")
-        done = subprocess.run(
-            command(main, *arguments), cwd=self.folder, capture_output=True, text=True, timeout=START_SECONDS
-        )
+    def _format(self) -> None:
+        tool = command("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", "server.properties", "--standalone")
+        done = subprocess.run(tool, cwd=self.folder, capture_output=True, text=True, timeout=START_SECONDS)
         if done.returncode:
-            raise RuntimeError(f"{main} failed:\n{done.stdout[-1000:]}{done.stderr[-1000:]}")
+            raise RuntimeError(f"the data folder cannot be formatted:\n{done.stdout[-1000:]}{done.stderr[-1000:]}")
 
     def start(self) -> None:
         with open(self.folder / "kafka.log", "ab") as log:
@@ -80,7 +79,7 @@ class Kafka:
             if self.process.poll() is not None:
                 raise RuntimeError(f"Kafka ended:\n{(self.folder / 'kafka.log').read_text()[-2000:]}")
             try:
-                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+                socket.create_connection(self.address, timeout=1).close()
                 return
             except OSError:
                 time.sleep(0.05)

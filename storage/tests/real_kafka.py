@@ -1,93 +1,26 @@
-"""Apache Kafka itself, for the tests that compare: start it, stop it, and send it bytes that no client would
-send."""
+"""Apache Kafka itself, for the tests that compare: bytes that no client would send, and what it says to them."""
 
 import ast
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from struct import pack, unpack_from
 from typing import NamedTuple
 
-Java = Callable[..., list[str]]
+from apache import Kafka
 
-JARS = "kafka-4.3.1"
-START_SECONDS = 60
-STOP_SECONDS = 60
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-class Kafka:
-    """One broker that is its own controller, on loopback."""
-
-    def __init__(self, folder: Path, java: Java) -> None:
-        self.folder, self.java = folder, java
-        self.data = folder / "data"
-        port, controller = free_port(), free_port()
-        self.address = ("127.0.0.1", port)
-        self.bootstrap = f"127.0.0.1:{port}"
-        folder.mkdir(exist_ok=True)
-        (folder / "server.properties").write_text(
-            f"process.roles=broker,controller\nnode.id=1\n"
-            f"controller.quorum.bootstrap.servers=127.0.0.1:{controller}\n"
-            f"listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}\n"
-            f"advertised.listeners=PLAINTEXT://127.0.0.1:{port}\ncontroller.listener.names=CONTROLLER\n"
-            f"inter.broker.listener.name=PLAINTEXT\n"
-            f"listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT\n"
-            f"log.dirs={self.data}\noffsets.topic.replication.factor=1\noffsets.topic.num.partitions=1\n"
-            f"transaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n"
-            f"transaction.state.log.num.partitions=1\ngroup.initial.rebalance.delay.ms=0\nnum.partitions=1\n"
-            f"log.cleaner.backoff.ms=100\nlog.cleaner.io.buffer.size=131072\nlog.cleaner.dedupe.buffer.size=4000000\n"
-            f"log.segment.delete.delay.ms=100\n"
-        )
-        subprocess.run(
-            self._command(
-                "kafka.tools.StorageTool",
-                "format",
-                "-t",
-                "aNFbbpwCS92XyZk6dteO2A",
-                "-c",
-                "server.properties",
-                "--standalone",
-            ),
-            cwd=folder,
-            check=True,
-            capture_output=True,
-            timeout=START_SECONDS,
-        )
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def _command(self, main: str, *args: str) -> list[str]:
-        command = self.java(JARS, main, *args)
-        return [command[0], "-Xmx512M", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", *command[1:]]
-
-    def start(self) -> None:
-        with open(self.folder / "kafka.log", "ab") as log:
-            self.process = subprocess.Popen(
-                self._command("kafka.Kafka", "server.properties"), cwd=self.folder, stdout=log, stderr=log
-            )
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            assert self.process.poll() is None, (self.folder / "kafka.log").read_text()[-2000:]
-            try:
-                socket.create_connection(self.address, timeout=1).close()
-                return
-            except OSError:
-                time.sleep(0.1)
-        raise TimeoutError("Kafka does not listen")
-
-    def stop(self) -> None:
-        if self.process is not None:
-            self.process.terminate()
-            self.process.wait(STOP_SECONDS)
-            self.process = None
+SETTINGS = {
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "num.partitions": "1",
+    "log.cleaner.backoff.ms": "100",
+    "log.cleaner.io.buffer.size": "131072",
+    "log.cleaner.dedupe.buffer.size": "4000000",
+    "log.segment.delete.delay.ms": "100",
+}
+"""A broker that compacts and deletes while a test can wait for it."""
 
 
 def drive(kafka: Kafka, *args: str) -> object:

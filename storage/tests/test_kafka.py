@@ -11,6 +11,7 @@ from pathlib import Path
 from struct import pack, pack_into
 
 import pytest
+from apache import CLUSTER_ID, JARS, Kafka
 
 from trilogue.storage import cleaner, snapshot
 from trilogue.storage.config import LogConfig
@@ -19,14 +20,7 @@ from trilogue.storage.log import Log
 from trilogue.storage.producers import Origin
 from trilogue.storage.replay import producers_at
 from trilogue.storage.tests.making import append, batch, end, idempotent, keyed, opened, records
-from trilogue.storage.tests.real_kafka import (
-    Answer,
-    Java,
-    Kafka,
-    drive,
-    list_offset,
-    produce,
-)
+from trilogue.storage.tests.real_kafka import SETTINGS, Answer, drive, list_offset, produce
 from trilogue.storage.validation import RejectedRecords
 from trilogue.wire.compression import Codec
 from trilogue.wire.errors import BrokerError
@@ -52,14 +46,14 @@ TOPICS = {
     "bad-compacted": {"cleanup.policy": "compact"},
     "bad-stamped": {"message.timestamp.type": "LogAppendTime"},
 }
-CLUSTER = "aNFbbpwCS92XyZk6dteO2A"
-
+Java = Callable[..., list[str]]
 Seen = list[tuple[int, int, bytes | None, bytes | None]]
 
 
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory: pytest.TempPathFactory, java: Java) -> Iterator[Kafka]:
-    broker = Kafka(tmp_path_factory.mktemp("kafka"), java)
+    java(JARS, "kafka.Kafka")  # skips where there is none
+    broker = Kafka(tmp_path_factory.mktemp("kafka"), SETTINGS)
     broker.start()
     try:
         drive(broker, "create", repr(TOPICS))
@@ -163,7 +157,7 @@ def test_our_side_files_are_kafkas_byte_for_byte(kafka: Kafka, stopped: dict[str
 def test_kafka_goes_on_where_we_stop(kafka: Kafka, stopped: dict[str, Seen]):
     """We open its data directory, append, close; Kafka starts on it, finds all of it, and nothing to
     repair."""
-    node = DataDirectory(kafka.data, cluster_id=CLUSTER, node_id=1, new_id=uuid.UUID(int=1))
+    node = DataDirectory(kafka.data, cluster_id=CLUSTER_ID, node_id=1, new_id=uuid.UUID(int=1))
     assert node.was_clean
     now_ms = time.time_ns() // 1_000_000
     logs = {
