@@ -55,6 +55,7 @@ def open_listeners(config: BrokerConfig) -> list[Listener]:
         for wanted in parse_addresses("listeners", config["listeners"]):
             if wanted.listener in controllers:
                 continue  # of Kafka's quorum, which we do not have
+            check_protocol(wanted.listener, config)
             sockets = bind(wanted)
             port = sockets[0].getsockname()[1]
             told = advertised.pop(wanted.listener, None)
@@ -70,6 +71,17 @@ def open_listeners(config: BrokerConfig) -> list[Listener]:
         close_listeners(opened)
         raise
     return opened
+
+
+def check_protocol(listener: str, config: BrokerConfig) -> None:
+    """Refuse what we do not speak: who asks for TLS must not be given plain text."""
+    setting = "listener.security.protocol.map"
+    pairs = (each.strip().upper().partition(":") for each in config[setting].split(","))
+    protocol = {name: protocol for name, _, protocol in pairs}.get(listener)
+    if protocol is None:
+        raise CannotStart(f"listeners names {listener}, and {setting} does not say what it speaks")
+    if protocol != "PLAINTEXT":
+        raise CannotStart(f"listener {listener} is to speak {protocol}, and we only speak PLAINTEXT (KNOWN_GAPS.md)")
 
 
 def close_listeners(listeners: Sequence[Listener]) -> None:

@@ -98,6 +98,12 @@ class Partition:
     def leader_epoch(self) -> int:
         return self.state.leader_epoch
 
+    @property
+    def too_few(self) -> bool:
+        """Whether fewer replicas are in sync than are needed; a partition cannot need more than it has."""
+        in_sync = len(self.state.isr)
+        return in_sync < self.min_isr and in_sync < len(self.state.replicas)
+
     # -- roles ---------------------------------------------------------------------------------
 
     def become(self, state: PartitionState) -> None:
@@ -130,7 +136,7 @@ class Partition:
     def _advance(self) -> None:
         """Move the high watermark to what all replicas in sync have; never back, and not while they are too few."""
         state = self.state
-        if len(state.isr) < self.min_isr and len(state.replicas) > 1:
+        if self.too_few:
             return
         reached = self.log.end_offset
         for each in state.isr:
@@ -165,7 +171,7 @@ class Partition:
         """Append as leader.  With acks -1 too few replicas in sync are a reason to write nothing."""
         if not self.leads:
             self.check_leader()
-        if acks == -1 and len(self.state.isr) < self.min_isr:
+        if acks == -1 and self.too_few:
             problem = f"{len(self.state.isr)} replicas in sync, {self.min_isr} needed for {self.topic}-{self.index}"
             raise BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS, problem)
         result = self.log.append_as_leader(
@@ -195,7 +201,7 @@ class Partition:
                     self.check_leader()
                     if self.state.leader_epoch != epoch:
                         raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another reign has begun")
-                if len(self.state.isr) < self.min_isr:
+                if self.too_few:
                     raise BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
                 return
         finally:

@@ -15,6 +15,7 @@ import trio
 
 from trilogue.broker.cluster.image import Image, Topic
 from trilogue.broker.config import BrokerConfig
+from trilogue.broker.moving import ON_THE_SPOT_BYTES, ROUNDS_MAX, Move, remove_unfinished
 from trilogue.broker.partition import Partition
 from trilogue.storage import cleaner
 from trilogue.storage.directory import DataDirectory
@@ -40,7 +41,16 @@ class Replicas:
         self._partitions: dict[Key, Partition] = {}
         self._homes: dict[Key, DataDirectory] = {}
         self._doomed: list[tuple[int, DataDirectory, str]] = []  # when to remove which folder of a deleted partition
-        self._on_disk = {key: directory for directory in directories for key in directory.partitions()}
+        self.moves: dict[Key, Move] = {}
+        """Partitions on their way to another directory."""
+        self._on_disk: dict[Key, DataDirectory] = {}
+        for directory in directories:
+            remove_unfinished(directory)
+            for key in directory.partitions():
+                if key in self._on_disk:  # we ended while it changed over, and both are complete
+                    self._put_aside(directory, key)
+                else:
+                    self._on_disk[key] = directory
 
     # -- finding -------------------------------------------------------------------------------
 
@@ -153,18 +163,58 @@ class Replicas:
 
     def strays(self, image: Image) -> None:
         """Folders of topics that the cluster does not have: kept, under a name that says so."""
-        for (topic, index), home in self._on_disk.items():
-            if image.partition(topic, index) is None:
-                folder = Path(home.path, f"{topic}-{index}")
-                target = Path(home.path, f"{topic}-{index}.{self._chance.randbytes(16).hex()}-stray")
-                logger.warning("%s belongs to no topic we know; it is now %s", folder, target.name)
-                os.rename(folder, target)
+        for key, home in self._on_disk.items():
+            if image.partition(*key) is None:
+                self._put_aside(home, key)
+
+    def _put_aside(self, home: DataDirectory, key: Key) -> None:
+        folder = Path(home.path, f"{key[0]}-{key[1]}")
+        target = Path(home.path, f"{folder.name}.{self._chance.randbytes(16).hex()}-stray")
+        logger.warning("%s belongs to no partition we know; it is now %s", folder, target.name)
+        os.rename(folder, target)
+
+    # -- moving between directories ------------------------------------------------------------
+
+    def wants_move(self, partition: Partition, target: DataDirectory) -> bool:
+        """Whether a move to this directory has to begin.  One to another directory is given up."""
+        key = (partition.topic, partition.index)
+        under_way = self.moves.get(key)
+        if under_way is not None and under_way.target is not target:
+            del self.moves[key]  # its task will notice
+        return self._homes[key] is not target and key not in self.moves
+
+    async def move(self, partition: Partition, target: DataDirectory) -> None:
+        """Bring a partition to another directory.  Ends early when it is deleted or wanted elsewhere meanwhile."""
+        key = (partition.topic, partition.index)
+        if not self.wants_move(partition, target):
+            return
+        move = self.moves[key] = Move(partition.log, target, self._chance.randbytes(16).hex())
+        try:
+            while True:
+                files = move.next_round(self._clock_ms())
+                if move.size(files) <= ON_THE_SPOT_BYTES or move.rounds > ROUNDS_MAX:
+                    break
+                await trio.to_thread.run_sync(move.copy, files)
+                if self.moves.get(key) is not move or self._partitions.get(key) is not partition:
+                    return
+            old, home = partition.log, self._homes[key]
+            partition.log = move.change_over(self._clock_ms())
+            self._homes[key] = self._on_disk[key] = target
+            self._discard(old, home)
+        except OSError as error:
+            logger.error("%s cannot be moved to %s: %s", move.log.name, target.path, error)
+        finally:
+            if self.moves.get(key) is move:
+                del self.moves[key]
+            move.give_up()
 
     # -- upkeep --------------------------------------------------------------------------------
 
     async def expire(self) -> None:
         """Retention, once over all partitions; yields in between."""
         for partition in list(self):
+            if (partition.topic, partition.index) in self.moves:
+                continue
             now_ms = self._clock_ms()
             try:
                 if partition.log.config.delete and partition.leads:
@@ -202,14 +252,16 @@ class Replicas:
     async def compact(self) -> None:
         """One round of compaction over all partitions that are dirty enough."""
         for partition in list(self):
-            if not partition.log.config.compact:
+            log, key = partition.log, (partition.topic, partition.index)
+            if not log.config.compact or key in self.moves:
                 continue
-            plan = cleaner.plan(partition.log, self._clock_ms(), partition.high_watermark)
+            plan = cleaner.plan(log, self._clock_ms(), partition.high_watermark)
             if plan is None:
                 continue
             try:
                 cleaned = await trio.to_thread.run_sync(plan.run)
-                cleaner.adopt(partition.log, cleaned, self._clock_ms())
+                if partition.log is log and key not in self.moves:  # else another round will do it at the new place
+                    cleaner.adopt(log, cleaned, self._clock_ms())
             except OSError as error:
                 self._failed(partition, error)
 

@@ -8,7 +8,8 @@ given up: everybody who waits is refused, and whoever leads the partition next l
 import logging
 from collections.abc import Callable, Coroutine, Iterable
 from math import inf
-from typing import TYPE_CHECKING, Any
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 
@@ -18,7 +19,6 @@ from trilogue.broker.stored import from_record, to_records
 from trilogue.storage.producers import Origin
 from trilogue.wire.errors import BrokerError, ErrorCode, MalformedMessage
 from trilogue.wire.records import Batch, ControlType, build, end_transaction
-from trilogue.wire.schema import Response
 
 if TYPE_CHECKING:
     from trilogue.broker.server import Broker
@@ -31,7 +31,21 @@ SAFE_SECONDS = 5.0
 BATCHES_PER_TURN = 50
 """While loading: then it is the others' turn."""
 
-Refuse = Callable[[ErrorCode], Response]
+OF_PRODUCERS = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_TXN_STATE, ErrorCode.PRODUCER_FENCED)
+"""What records of a transaction may be refused with."""
+
+R = TypeVar("R")
+"""What a request is answered with: a response, or what a handler makes one of."""
+S = TypeVar("S")
+
+
+def then(answer: R | Coroutine[Any, Any, R], shape: Callable[[R], S]) -> S | Coroutine[Any, Any, S]:
+    """What `shape` makes of an answer, now or when it is there."""
+    return _later(answer, shape) if isinstance(answer, CoroutineType) else shape(answer)  # type: ignore[arg-type]
+
+
+async def _later(answer: Coroutine[Any, Any, R], shape: Callable[[R], S]) -> S:
+    return shape(await answer)
 
 
 class Ticket:
@@ -39,7 +53,7 @@ class Ticket:
 
     __slots__ = ("_settled", "after", "refuse", "response")
 
-    def __init__(self, refuse: Refuse) -> None:
+    def __init__(self, refuse: Callable[[ErrorCode], Any]) -> None:
         self._settled = trio.Event()
         self.refuse = refuse
         self.response: Any = None
@@ -65,13 +79,15 @@ class Shard:
         self._runner, self.partition, self.machine = runner, partition, machine
         self.epoch = partition.leader_epoch
         self.active = False
+        self._stored = 0
+        """Up to where the machine's state is in the log.  What it says must not be heard before that is safe."""
         self._waiting: set[Ticket] = set()
 
     # -- requests ------------------------------------------------------------------------------
 
     def ask(
-        self, act: Callable[..., list[Effect]], *arguments: Any, refuse: Refuse
-    ) -> Response | Coroutine[Any, Any, Response]:
+        self, act: Callable[..., list[Effect]], *arguments: Any, refuse: Callable[[ErrorCode], R]
+    ) -> R | Coroutine[Any, Any, R]:
         """Put something to the machine: `act(now, *arguments, ticket)`.  The answer, or something to wait for."""
         if not self.active:
             return refuse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -83,7 +99,7 @@ class Shard:
             return ticket.response  # type: ignore[no-any-return]
         return self._answer(ticket)
 
-    async def _answer(self, ticket: Ticket) -> Response:
+    async def _answer(self, ticket: Ticket) -> Any:
         await ticket.wait()
         self._waiting.discard(ticket)
         if not self.partition.is_committed(ticket.after):
@@ -92,28 +108,44 @@ class Shard:
             except BrokerError:
                 self.give_up()
                 return ticket.refuse(ErrorCode.NOT_COORDINATOR)
-        return ticket.response  # type: ignore[no-any-return]
+        return ticket.response
 
     def tick(self, now: float) -> None:
         if self.active and self.machine.deadline <= now:
             self.carry_out(self.machine.tick(now))
 
     def carry_out(self, todo: Iterable[Effect]) -> None:
-        after = 0
+        refused: ErrorCode | None = None
         for effect in todo:
             match effect:
                 case Store():
                     try:
-                        after = self._store(effect)
+                        self._stored = self._store(effect)
                     except (BrokerError, OSError) as error:
+                        if isinstance(error, BrokerError) and effect.producer_id >= 0 and error.code in OF_PRODUCERS:
+                            refused = error.code  # the producer's fault: nothing was written, and the shard is well
+                            continue
                         logger.warning("%s: cannot be written, and is given up: %s", self.partition, error)
                         self.give_up()
                         return
                 case Reply(ticket, response):
-                    ticket.settle(response, after)
+                    ticket.settle(ticket.refuse(refused) if refused else response, self._stored)
                 case Send(message):
-                    self._runner.send(message)
+                    if self.partition.is_committed(self._stored):
+                        self._runner.send(message)
+                    else:
+                        self._runner.broker.nursery.start_soon(self._send_when_safe, message, self._stored)
         self._runner.expect(self.machine.deadline)
+
+    async def _send_when_safe(self, message: object, after: int) -> None:
+        """Others act on what they are sent: it must not be forgotten afterwards."""
+        try:
+            await self.partition.committed(after, trio.current_time() + SAFE_SECONDS)
+        except BrokerError:
+            self.give_up()
+        else:
+            if self.active:
+                self._runner.send(message)
 
     def _store(self, store: Store) -> int:
         """Append, and take over.  Answers the offset after it."""
@@ -148,7 +180,11 @@ class Shard:
                 await trio.lowlevel.checkpoint()
                 if self.partition.leader_epoch != self.epoch:
                     return
-        self.active = True
+        self.begin()
+
+    def begin(self) -> None:
+        """The machine knows all that is in the log: requests may come."""
+        self.active, self._stored = True, self.partition.log.end_offset
         self.carry_out(self.machine.loaded(trio.current_time()))
 
     def replay(self, batch: Batch) -> None:
@@ -197,6 +233,18 @@ class Runner:
     def shards(self) -> list[Shard]:
         return list(self._shards.values())
 
+    def ended(self, index: int, producer_id: int, committed: bool) -> None:
+        """A marker is in the log of this partition: its machine has to know how that transaction ended."""
+        shard = self.shard(index)
+        shard.machine.replay_end(producer_id, committed)
+        self.expect(shard.machine.deadline)
+
+    def tell(self, act: Callable[..., list[Effect]], *arguments: Any) -> None:
+        """Let every machine that is loaded know something: `act(machine, now, *arguments)`."""
+        for shard in self.shards():
+            if shard.active:
+                shard.carry_out(act(shard.machine, trio.current_time(), *arguments))
+
     def expect(self, deadline: float) -> None:
         """Some machine has something to do then.  Waking the task costs more than a heartbeat: only if it must."""
         if deadline < self._wake_at:
@@ -216,7 +264,7 @@ class Runner:
                 shard = Shard(self, partition, self._machine(index))
                 self._shards[index] = shard
                 if partition.log.end_offset == partition.log.start_offset:
-                    shard.active = True  # nothing to load
+                    shard.begin()  # nothing to load
                 else:
                     self.broker.nursery.start_soon(self._load, shard)
 

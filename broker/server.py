@@ -21,9 +21,11 @@ from trilogue.broker.cluster.store import Create, Session
 from trilogue.broker.cluster.view import View
 from trilogue.broker.config import BrokerConfig
 from trilogue.broker.connection import Peer
+from trilogue.broker.elsewhere import Elsewhere, nobody
 from trilogue.broker.gate import Gate
 from trilogue.broker.groups.coordinator import GroupCoordinator
 from trilogue.broker.listeners import CannotStart, Listener, close_listeners, open_listeners
+from trilogue.broker.markers import Carrier
 from trilogue.broker.replicas import Replicas
 from trilogue.broker.runner import Runner
 from trilogue.broker.sessions import FetchSessions
@@ -71,6 +73,7 @@ class Broker:
         self.replicas: Replicas
         self.groups: Runner
         self.transactions: Runner
+        self.elsewhere: Elsewhere = nobody
         self.nursery: trio.Nursery
 
     @property
@@ -84,18 +87,23 @@ class Broker:
         self.listeners = open_listeners(self.config)
         try:
             directories = self._open_directories()
+            session: Session = self._open_store(directories).session()
         except BaseException:
             close_listeners(self.listeners)
             raise
-        session: Session = self._open_store(directories[0]).session()
         self.view = View(session)
         self.replicas = Replicas(self.node_id, directories, self.clock, self._chance, lambda: self.config)
         self.office = Office(self.view, self.node_id, self._chance, self._unclean_topics)
         self.view.listen(self._reconfigure)
-        self.groups = Runner(self, OFFSETS_TOPIC, lambda index: GroupCoordinator(index, self.config))
-        self.transactions = Runner(self, TRANSACTIONS_TOPIC, lambda index: TransactionCoordinator(index, self.config))
+        self.groups = Runner(self, OFFSETS_TOPIC, lambda index: GroupCoordinator(index, self))
+        self.transactions = Runner(
+            self,
+            TRANSACTIONS_TOPIC,
+            lambda index: TransactionCoordinator(index, self.config, self._wall_ms),
+            send=Carrier(self).send,
+        )
         self.view.listen(self.replicas.apply)
-        self.view.listen(lambda before, image: self._update_coordinators())
+        self.view.listen(self._update_coordinators)
         try:
             await self._serve(task_status)
         finally:
@@ -114,7 +122,7 @@ class Broker:
         self.replicas.strays(self.image)
         async with trio.open_nursery() as tasks:
             self.nursery = tasks
-            self._update_coordinators()
+            self._update_coordinators(self.image, self.image)
             tasks.start_soon(self.groups.run)
             tasks.start_soon(self.transactions.run)
             tasks.start_soon(self.view.follow)
@@ -182,9 +190,17 @@ class Broker:
             )
         return str(known.pop()) if known else uuid_text(self._chance.randbytes(16))
 
-    def _open_store(self, directory: DataDirectory) -> LocalStore:
+    def _open_store(self, directories: Sequence[DataDirectory]) -> LocalStore:
         if self._store is None:
-            self._store = LocalStore(Path(directory.path, METADATA_FILE))
+            file = Path(directories[0].path, METADATA_FILE)
+            if not file.exists() and any(each.partitions() for each in directories):
+                # Apache Kafka's, most likely.  All its topics would be strays to us.
+                problem = f"there are partitions in {file.parent}, but no {file.name}"
+                raise CannotStart(f"{problem}: choose another with --data")
+            try:
+                self._store = LocalStore(file)
+            except OSError as error:
+                raise CannotStart(f"{error}: choose another directory with --data") from None
         return self._store
 
     async def _introduce_cluster(self) -> None:
@@ -227,10 +243,15 @@ class Broker:
             own, everybody = image.config("brokers", str(self.node_id)), image.config("brokers", "<default>")
             self.config = self.static.with_dynamic(everybody, own)
 
-    def _update_coordinators(self) -> None:
+    def _update_coordinators(self, before: Image, image: Image) -> None:
         if hasattr(self, "nursery"):  # not before loading can be left to a task
             self.groups.update()
+            self.groups.tell(GroupCoordinator.observe, before, image)
             self.transactions.update()
+
+    def _wall_ms(self, at: float) -> int:
+        """What the wall's clock shows at a time of trio's."""
+        return self.clock() + int((at - trio.current_time()) * 1000)
 
     def _unclean_topics(self, image: Image) -> set[str]:
         return {
@@ -240,6 +261,14 @@ class Broker:
         }
 
     # -- what handlers ask ---------------------------------------------------------------------
+
+    def fresh_id(self) -> str:
+        """An id that nobody has, as Java prints them."""
+        return str(UUID(bytes=self._chance.randbytes(16), version=4))
+
+    def fresh_short_id(self) -> str:
+        """The same, as Kafka prints its own."""
+        return uuid_text(self._chance.randbytes(16))
 
     @property
     def topic_defaults(self) -> tuple[int, int]:

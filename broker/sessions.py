@@ -103,7 +103,7 @@ class FetchSessions:
         """What this request means.  Raises for a session that is unknown or out of step."""
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._sessions.pop(session_id, None)
-            if epoch == FINAL_EPOCH or not wanted or not self._make_room(now_ms):
+            if epoch == FINAL_EPOCH or not self._make_room(now_ms):
                 return Context(None, full=True)
             session = Session(self._fresh_id(), by_id, now_ms)
             session.update(wanted, ())

@@ -48,15 +48,17 @@ def talk(options: argparse.Namespace, work: "Callable[[Client], Coroutine[Any, A
     async def main() -> None:
         client = Client(known, Blocking(), client_id="trilogue-cli", timeout=options.timeout)
         try:
-            async with client:
-                await work(client)
+            await client.any()
+        except CannotConnect as error:
+            hint = "`trilogue start` starts a broker, --bootstrap says where one is"
+            raise Failed(f"{error}; {hint}") from None
+        try:
+            await work(client)
         finally:
             client.close()
 
     try:
         run(main())
-    except CannotConnect as error:
-        raise Failed(absent(error)) from None
     except ClientError as error:
         raise Failed(str(error)) from None
     except BrokerError as error:
@@ -68,7 +70,3 @@ def addresses(options: argparse.Namespace) -> list[Address]:
         return [Address.parse(each) for each in options.bootstrap.split(",")]
     except ValueError as error:
         raise Failed(f"--bootstrap: {error}") from None
-
-
-def absent(error: object) -> str:
-    return f"{error}; `trilogue start` starts a broker, --bootstrap says where one is"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from trilogue.broker.server import Broker
 
 DEFAULT_PORT = 9092
+PORT_MAX = 65535
 
 
 def add_to(start: argparse.ArgumentParser) -> None:
@@ -67,6 +68,8 @@ def from_file(path: Path | None) -> dict[str, str]:
         lines = path.read_text().splitlines()
     except OSError as error:
         raise Failed(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise Failed(f"{path} is not a file of settings: write lines like NAME=VALUE, in UTF-8") from None
     return dict(properties(path, lines))
 
 
@@ -99,6 +102,8 @@ def addresses(options: argparse.Namespace, settings: dict[str, str]) -> dict[str
         found["listeners"] = ",".join(f"{listener_name(i)}://{each}" for i, each in enumerate(options.listen))
     elif options.port is not None or "listeners" not in settings:
         port = DEFAULT_PORT if options.port is None else options.port
+        if not 0 <= port <= PORT_MAX:
+            raise Failed(f"--port {port}: choose one up to {PORT_MAX}, or 0 for any that is free")
         found["listeners"] = f"PLAINTEXT://127.0.0.1:{port}"
     if options.advertise:
         found["advertised.listeners"] = f"PLAINTEXT://{options.advertise}"
@@ -115,6 +120,7 @@ def listener_name(number: int) -> str:
 def serve(config: object, options: argparse.Namespace) -> None:
     import trio
 
+    from trilogue.broker.cluster.local import LocalStore
     from trilogue.broker.config import BrokerConfig
     from trilogue.broker.listeners import CannotStart
     from trilogue.broker.server import Broker
@@ -122,7 +128,8 @@ def serve(config: object, options: argparse.Namespace) -> None:
     assert isinstance(config, BrokerConfig)
 
     async def main() -> None:
-        broker = Broker(config)
+        # What keeps nothing needs no file for its metadata either.
+        broker = Broker(config, store=LocalStore() if options.ephemeral else None)
         async with trio.open_nursery() as nursery:
             with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
                 await nursery.start(broker.run)
@@ -139,7 +146,7 @@ def serve(config: object, options: argparse.Namespace) -> None:
         trio.run(main)
     except BaseExceptionGroup as group:
         # Nurseries wrap what went wrong; a single reason for not starting is all that the user needs.
-        reasons, rest = group.split((CannotStart, OSError))
+        reasons, rest = group.split((CannotStart, Failed, OSError))
         if reasons is None or rest is not None:
             raise
         raise Failed(str(first(reasons))) from None
@@ -156,6 +163,9 @@ def announce(broker: "Broker", port_file: Path | None) -> None:
     kept = ", ".join(directory.path for directory in broker.replicas.directories)
     print(f"trilogue {__version__} listens on {where}; data in {kept}", flush=True)
     if port_file is not None:
-        temporary = port_file.with_suffix(".tmp")
-        temporary.write_text(f"{broker.listeners[0].port}\n")
-        temporary.rename(port_file)
+        temporary = port_file.with_name(f"{port_file.name}.tmp")
+        try:
+            temporary.write_text(f"{broker.listeners[0].port}\n")
+            temporary.rename(port_file)  # whoever waits for the file finds it whole
+        except OSError as error:
+            raise Failed(f"--port-file {port_file} cannot be written: {error.strerror}") from None

@@ -89,7 +89,10 @@ class Client:
             await self.metadata([])
         if node_id not in self._nodes:
             raise BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {node_id} is not in the cluster")
-        return await self.link(self._nodes[node_id])
+        try:
+            return await self.link(self._nodes[node_id])
+        except CannotConnect as error:
+            raise CannotConnect(f"{error}: where broker {node_id} says it is (advertised.listeners)") from None
 
     # -- metadata ------------------------------------------------------------------------------
 

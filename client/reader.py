@@ -57,11 +57,11 @@ class Reader:
 
     async def _poll(self, partitions: Iterable[int], max_wait: float) -> list[Found]:
         asked: list[tuple[Link, Ticket[FetchResponse]]] = []
-        for link, indexes in (await by_leader(self._client, self._topic, partitions)).items():
-            request = self._request(indexes, max_wait)
-            asked.append((link, await link.ask(request, FetchResponse, cap=BY_NAME)))
         found: list[Found] = []
         try:
+            for link, indexes in (await by_leader(self._client, self._topic, partitions)).items():
+                request = self._request(indexes, max_wait)
+                asked.append((link, await link.ask(request, FetchResponse, cap=BY_NAME)))
             for link, ticket in asked:
                 answer = await link.answer(ticket, seconds=max_wait + self._client.timeout)
                 check(answer.error_code)

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from trilogue.client.client import Client
-from trilogue.client.dialogue import check
+from trilogue.client.dialogue import Ticket, check
 from trilogue.client.link import Link
+from trilogue.client.offsets import by_leader
 from trilogue.client.partitioner import partition_of
 from trilogue.wire.apis.produce import ProduceRequest, ProduceResponse
 from trilogue.wire.compression import Codec
@@ -77,16 +78,8 @@ class Writer:
         written: list[Written] = []
 
         async def attempt() -> None:
-            links: dict[Link, list[int]] = {}
-            for index in built:
-                links.setdefault(await self._client.leader(self._topic, index), []).append(index)
-            tickets = [
-                (link, await link.ask(self._request({i: built[i] for i in indexes}), ProduceResponse, cap=BY_NAME))
-                for link, indexes in links.items()
-            ]
             refused: list[ProduceResponse.Topic.Partition] = []
-            for link, ticket in tickets:
-                answer = await link.answer(ticket, seconds=self._client.timeout)
+            for answer in await self._ask(built):
                 for each in answer.responses[0].partition_responses:
                     if each.error_code:
                         refused.append(each)
@@ -98,6 +91,18 @@ class Writer:
 
         await self._client.persist(attempt)
         return written
+
+    async def _ask(self, built: dict[int, bytearray]) -> list[ProduceResponse]:
+        """One request to each leader, all of them at once."""
+        asked: list[tuple[Link, Ticket[ProduceResponse]]] = []
+        try:
+            for link, indexes in (await by_leader(self._client, self._topic, built)).items():
+                request = self._request({index: built[index] for index in indexes})
+                asked.append((link, await link.ask(request, ProduceResponse, cap=BY_NAME)))
+            return [await link.answer(ticket, seconds=self._client.timeout) for link, ticket in asked]
+        finally:
+            for link, ticket in asked:
+                link.forget(ticket)
 
     def _request(self, batches: dict[int, bytearray]) -> ProduceRequest:
         data = [ProduceRequest.Topic.Partition(index=index, records=batch) for index, batch in batches.items()]

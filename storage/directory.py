@@ -80,7 +80,7 @@ class DataDirectory:
         try:
             fcntl.lockf(lock.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)  # as Java does; flock would not meet it
         except OSError as error:
-            raise DirectoryInUse(f"{self.path} is in use by another broker: {error}") from error
+            raise DirectoryInUse(f"{self.path} is in use by another broker") from error
         return lock
 
     def _identify(self, cluster_id: str, node_id: int, new_id: uuid.UUID) -> uuid.UUID:

@@ -59,7 +59,7 @@ class Epochs:
 
     def end_offset(self, epoch: int, log_end: int) -> tuple[int, int]:
         """The largest epoch not above `epoch`, and the offset where it ends; `UNKNOWN` if we cannot tell."""
-        if not self.entries or epoch < 0 or epoch > self.entries[-1][0]:
+        if not self.entries or epoch == -1 or epoch > self.entries[-1][0]:
             return UNKNOWN
         if epoch == self.entries[-1][0]:
             return epoch, log_end

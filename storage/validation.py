@@ -61,6 +61,10 @@ class RejectedRecords(BrokerError):
         """(index of the record in its batch, why)"""
 
 
+class NotOneBatch(BrokerError):
+    """What came is not one whole batch.  Kafka finds that out before it looks for the log."""
+
+
 def plain_attributes(config: LogConfig) -> frozenset[int]:
     """The attributes of batches that a topic takes as they are, without a look at their records."""
     if (
@@ -99,19 +103,19 @@ def sole_batch(buf: memoryview) -> memoryview:
     if len(buf) >= LOG_OVERHEAD:
         size = int.from_bytes(buf[8:LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
         if size < SHORTEST_BATCH + LOG_OVERHEAD:
-            raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"a batch of {size} bytes")
+            raise NotOneBatch(ErrorCode.CORRUPT_MESSAGE, f"a batch of {size} bytes")
         if len(buf) > LOG_OVERHEAD + 4 and size <= len(buf):
             if buf[16] != MAGIC:
                 code = ErrorCode.INVALID_RECORD if buf[16] < MAGIC else ErrorCode.CORRUPT_MESSAGE
-                raise BrokerError(code, f"a batch of magic {buf[16]}, not {MAGIC}")
+                raise NotOneBatch(code, f"a batch of magic {buf[16]}, not {MAGIC}")
             if len(buf) - size >= LOG_OVERHEAD:
                 behind = int.from_bytes(buf[size + 8 : size + LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
                 if behind < SHORTEST_BATCH + LOG_OVERHEAD:
-                    raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"a second batch, of {behind} bytes")
+                    raise NotOneBatch(ErrorCode.CORRUPT_MESSAGE, f"a second batch, of {behind} bytes")
                 if behind <= len(buf) - size:
-                    raise BrokerError(ErrorCode.INVALID_RECORD, "more than one batch")
+                    raise NotOneBatch(ErrorCode.INVALID_RECORD, "more than one batch")
             return buf[:size]
-    raise BrokerError(ErrorCode.INVALID_RECORD, "no whole batch")
+    raise NotOneBatch(ErrorCode.INVALID_RECORD, "no whole batch")
 
 
 def validated(buf: memoryview, config: LogConfig, now_ms: int, origin: Origin) -> memoryview:

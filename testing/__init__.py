@@ -5,7 +5,7 @@
     with Broker() as broker:                        # in a thread of its own
         producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
 
-    async with Broker(num_partitions=3) as broker:  # in your own trio run
+    async with Broker(num_partitions=3) as broker:  # in your own trio run; programs on asyncio use `with`
         ...
 
 With pytest, ask for the fixture `trilogue` (see `plugin.py`).  Importing this costs nothing until `Broker` is used.

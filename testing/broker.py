@@ -27,7 +27,7 @@ class AsyncBroker:
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         self._settings = settings
-        self._cleanup = ExitStack()
+        self._cleanup: ExitStack
         self._nursery = trio.open_nursery()
         self._inside: trio.Nursery
         self.server: Server
@@ -36,9 +36,11 @@ class AsyncBroker:
     # -- life ----------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        path = self._cleanup.enter_context(scratch())
-        config = BrokerConfig.parse({**DEVELOPMENT, "log.dirs": path, **self._settings})
-        self.server = Server(config, store=LocalStore())
+        with ExitStack() as stack:
+            path = stack.enter_context(scratch())
+            config = BrokerConfig.parse({**DEVELOPMENT, "log.dirs": path, **self._settings})
+            self.server = Server(config, store=LocalStore())
+            self._cleanup = stack.pop_all()
         self._inside = await self._nursery.__aenter__()
         try:
             await self._inside.start(self.server.run)

@@ -16,7 +16,6 @@ from trilogue.broker.connection import Peer
 from trilogue.broker.server import Broker
 from trilogue.wire.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
-from trilogue.wire.schema import ZERO_UUID
 
 Answer = CreateTopicsResponse.Topic
 
@@ -42,13 +41,13 @@ async def create(broker: Broker, asked: CreateTopicsRequest.Topic, *, dry_run: b
             asked.name,
             asked.num_partitions,
             asked.replication_factor,
-            {each.partition_index: each.broker_ids for each in asked.assignments},
+            wished_assignments(asked),
             configs,
         )
         topic = await broker.office.create_topic(new, broker.topic_defaults, dry_run=dry_run)
     except BrokerError as error:
         return refusal(asked.name, error)
-    return success(broker, topic, configs, dry_run=dry_run)
+    return success(broker, topic, configs)
 
 
 def wished_configs(asked: CreateTopicsRequest.Topic) -> dict[str, str]:
@@ -58,6 +57,13 @@ def wished_configs(asked: CreateTopicsRequest.Topic) -> dict[str, str]:
     return {each.name: each.value for each in asked.configs if each.value is not None}
 
 
+def wished_assignments(asked: CreateTopicsRequest.Topic) -> dict[int, list[int]]:
+    wished = {each.partition_index: each.broker_ids for each in asked.assignments}
+    if len(wished) < len(asked.assignments):
+        raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Found multiple manual assignments for a partition.")
+    return wished
+
+
 def refusal(name: str, error: BrokerError) -> Answer:
     return Answer(
         name=name,
@@ -65,15 +71,15 @@ def refusal(name: str, error: BrokerError) -> Answer:
         error_message=error.message,
         num_partitions=-1,
         replication_factor=-1,
-        configs=None,
+        configs=[],
     )
 
 
-def success(broker: Broker, topic: TopicImage, configs: dict[str, str], *, dry_run: bool) -> Answer:
+def success(broker: Broker, topic: TopicImage, configs: dict[str, str]) -> Answer:
     return Answer(
         name=topic.name,
         error_message=None,
-        topic_id=ZERO_UUID if dry_run else topic.id,
+        topic_id=topic.id,
         num_partitions=len(topic.partitions),
         replication_factor=len(topic.partitions[0].replicas),
         configs=[
@@ -84,6 +90,6 @@ def success(broker: Broker, topic: TopicImage, configs: dict[str, str], *, dry_r
                 config_source=each.source,
                 is_sensitive=each.sensitive,
             )
-            for each in describe_topic(broker.config.topic(configs))
+            for each in sorted(describe_topic(broker.config.topic(configs)), key=lambda each: each.name)
         ],
     )

@@ -26,8 +26,10 @@ from trilogue.wire.schema import ZERO_UUID
 Topic = FetchResponse.Topic
 Answer = Topic.Partition
 NOTHING = b""
-NO_OFFSET = -1
-READ_COMMITTED = 1
+NO_OFFSET = NO_EPOCH = -1
+READ_UNCOMMITTED, READ_COMMITTED = ISOLATION_LEVELS = (0, 1)
+BY_ID = 13
+"""From this version on topics are asked for by their ids."""
 MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
@@ -40,6 +42,8 @@ class Plan(NamedTuple):
     min_bytes: int
     committed_only: bool
     version: int
+    replica: int
+    """Who fetches, if it says that it is a broker; consumers are below 0."""
 
 
 class Found(NamedTuple):
@@ -51,6 +55,8 @@ class Found(NamedTuple):
 
 @handles(FetchRequest)
 def fetch(broker: Broker, request: FetchRequest, peer: Peer) -> FetchResponse | Coroutine[Any, Any, FetchResponse]:
+    if request.isolation_level not in ISOLATION_LEVELS:
+        return refuse_all(request, ErrorCode.UNKNOWN_SERVER_ERROR, peer)
     try:
         plan = understand(broker, request, peer)
     except BrokerError as error:
@@ -62,19 +68,15 @@ def fetch(broker: Broker, request: FetchRequest, peer: Peer) -> FetchResponse | 
 
 
 def understand(broker: Broker, request: FetchRequest, peer: Peer) -> Plan:
-    by_id = peer.version >= 13
-    replica = request.replica_state.replica_id if peer.version >= 15 else request.replica_id
-    if replica >= 0:
-        # A forged replica could move the high watermark; ours have a listener of their own.
-        raise BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "only brokers fetch as replicas")
+    by_id = peer.version >= BY_ID
     wanted = [
         Wanted(
             topic.topic_id if by_id else topic.topic,
             each.partition,
             each.fetch_offset,
             each.partition_max_bytes,
-            each.current_leader_epoch,
-            each.last_fetched_epoch,
+            max(each.current_leader_epoch, NO_EPOCH),
+            max(each.last_fetched_epoch, NO_EPOCH),
             each.log_start_offset,
         )
         for topic in request.topics
@@ -90,6 +92,8 @@ def understand(broker: Broker, request: FetchRequest, peer: Peer) -> Plan:
     )
     if context.session is not None:
         wanted = [entry.wanted for entry in context.session.entries.values()]
+    elif len(wanted) > 1:
+        wanted = list({(each.topic, each.partition): each for each in wanted}.values())
     return Plan(
         wanted,
         context,
@@ -97,6 +101,7 @@ def understand(broker: Broker, request: FetchRequest, peer: Peer) -> Plan:
         request.min_bytes,
         request.isolation_level == READ_COMMITTED,
         peer.version,
+        request.replica_state.replica_id if peer.version >= 15 else request.replica_id,
     )
 
 
@@ -105,11 +110,19 @@ def read(broker: Broker, plan: Plan) -> Found:
     answers: list[tuple[Key, Answer]] = []
     left, size, urgent, min_one = plan.max_bytes, 0, False, True
     for wanted in plan.wanted:
+        taken = 0
+        partition = None
         try:
             partition = find(broker, wanted)
+            if plan.replica >= 0:
+                # A forged replica could move the high watermark; ours have a listener of their own.
+                raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "not a replica of this partition")
+            limit = min(wanted.max_bytes, left)
+            if limit < 0:
+                raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{limit} bytes wanted")
             got = partition.read(
                 wanted.offset,
-                min(wanted.max_bytes, left),
+                limit,
                 committed_only=plan.committed_only,
                 min_one=min_one,
                 epoch=wanted.leader_epoch,
@@ -119,12 +132,12 @@ def read(broker: Broker, plan: Plan) -> Found:
             if taken:
                 min_one = False
                 size += taken
-                left = max(0, left - taken)
             urgent = urgent or got.diverging is not None
         except BrokerError as error:
-            each, urgent = refusal(wanted, error.code), True
+            each, urgent = refusal(wanted.partition, error.code, partition), True
         except OSError:
-            each, urgent = refusal(wanted, ErrorCode.KAFKA_STORAGE_ERROR), True
+            each, urgent = refusal(wanted.partition, ErrorCode.KAFKA_STORAGE_ERROR, partition), True
+        left = max(0, left - taken)
         answers.append(((wanted.topic, wanted.partition), each))
     return Found(answers, size, urgent)
 
@@ -139,8 +152,27 @@ def find(broker: Broker, wanted: Wanted) -> Partition:
     return broker.replicas.leader(name, wanted.partition)
 
 
-def refusal(wanted: Wanted, code: ErrorCode) -> Answer:
-    return Answer(partition_index=wanted.partition, error_code=code, high_watermark=NO_OFFSET, records=NOTHING)
+def refusal(index: int, code: ErrorCode, partition: Partition | None = None) -> Answer:
+    return Answer(
+        partition_index=index,
+        error_code=code,
+        high_watermark=NO_OFFSET,
+        aborted_transactions=[] if partition is None else None,
+        records=NOTHING,
+    )
+
+
+def refuse_all(request: FetchRequest, code: ErrorCode, peer: Peer) -> FetchResponse:
+    """An error of the whole; while topics had names each partition was told, too."""
+    topics = [
+        Topic(
+            topic=topic.topic,
+            topic_id=ZERO_UUID,
+            partitions=[refusal(each.partition, code) for each in topic.partitions],
+        )
+        for topic in request.topics
+    ]
+    return FetchResponse(error_code=code, responses=topics if peer.version < BY_ID else [])
 
 
 def shape(wanted: Wanted, partition: Partition, got: Read, plan: Plan) -> tuple[Answer, int]:
@@ -228,11 +260,12 @@ def answer(broker: Broker, plan: Plan, found: Found, peer: Peer) -> FetchRespons
             topics[name].partitions.append(each)
     response = FetchResponse(session_id=session.id if session else 0, responses=list(topics.values()))
     if found.urgent and plan.version >= 16:
-        add_leaders(broker, response, peer)
+        nodes = add_leaders(broker, response, peer)
+        response.node_endpoints = nodes if plan.replica < 0 else []  # brokers know where brokers are
     return response
 
 
-def add_leaders(broker: Broker, response: FetchResponse, peer: Peer) -> None:
+def add_leaders(broker: Broker, response: FetchResponse, peer: Peer) -> list[FetchResponse.NodeEndpoint]:
     nodes: dict[int, FetchResponse.NodeEndpoint] = {}
     for topic in response.responses:
         for each in topic.partitions:
@@ -243,4 +276,4 @@ def add_leaders(broker: Broker, response: FetchResponse, peer: Peer) -> None:
                     nodes[leader.id] = FetchResponse.NodeEndpoint(
                         node_id=leader.id, host=leader.host, port=leader.port, rack=leader.rack
                     )
-    response.node_endpoints = list(nodes.values())
+    return list(nodes.values())

@@ -22,6 +22,8 @@ async def find_coordinator(broker: Broker, request: FindCoordinatorRequest, peer
     version = peer.version
     if version >= 4:
         answers = [await find(broker, key, request.key_type, peer) for key in request.coordinator_keys]
+        for each in answers:
+            each.error_message = ""  # as Kafka answers: the code says it all
         return FindCoordinatorResponse(coordinators=answers)
     one = await find(broker, request.key, request.key_type, peer)
     return FindCoordinatorResponse(

@@ -1,8 +1,10 @@
-"""InitProducerId: an identity for an idempotent producer.
+"""InitProducerId: an identity for a producer.
 
-Any broker hands them out, from its own block; the epoch begins at 0.  v3+: a producer may come back with the identity
-it had, and without a transactional id that is answered with a new one, as Kafka does.  Transactional ids belong to a
-coordinator, which this broker does not have yet (KNOWN_GAPS.md).  v6 is for two-phase commit, and unstable in Kafka.
+Without a transactional id any broker hands one out, from its own block, with epoch 0.  With one, its coordinator
+does: the epoch is raised, which fences whoever had the id before; its transaction is aborted first, and the new
+producer hears CONCURRENT_TRANSACTIONS until it is.  When the epochs are used up, a new producer id takes over.
+v3+: a producer may come back with the identity it had, and is refused if somebody else has come since.  v4+: fenced
+producers hear PRODUCER_FENCED.  v6 is for two-phase commit, and unstable in Kafka.
 """
 
 from collections.abc import Coroutine
@@ -10,28 +12,67 @@ from typing import Any
 
 from trilogue.broker.api import handles
 from trilogue.broker.connection import Peer
+from trilogue.broker.runner import then
 from trilogue.broker.server import Broker
+from trilogue.broker.transactional import coordinator, heard
+from trilogue.broker.transactions.coordinator import Outcome
+from trilogue.broker.transactions.transaction import NOBODY, Identity
 from trilogue.wire.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
+
+KNOWS_FENCED = 4
 
 
 @handles(InitProducerIdRequest, "0-5")
 def init_producer_id(
     broker: Broker, request: InitProducerIdRequest, peer: Peer
 ) -> InitProducerIdResponse | Coroutine[Any, Any, InitProducerIdResponse]:
-    if request.transactional_id == "":
-        return refusal(ErrorCode.INVALID_REQUEST)
-    if request.transactional_id is not None:
-        return refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    return draw(broker)
+    version = peer.version
 
+    def shape(outcome: Outcome) -> InitProducerIdResponse:
+        return InitProducerIdResponse(
+            error_code=heard(outcome.error, version, KNOWS_FENCED),
+            producer_id=outcome.producer_id,
+            producer_epoch=outcome.epoch,
+        )
 
-async def draw(broker: Broker) -> InitProducerIdResponse:
     try:
-        return InitProducerIdResponse(producer_id=await broker.office.producer_id(), producer_epoch=0)
+        return then(decide(broker, request), shape)
     except BrokerError as error:
-        return refusal(error.code)
+        return shape(Outcome(error.code))
 
 
-def refusal(code: ErrorCode) -> InitProducerIdResponse:
-    return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
+def decide(broker: Broker, request: InitProducerIdRequest) -> Outcome | Coroutine[Any, Any, Outcome]:
+    if (request.producer_id == NOBODY) != (request.producer_epoch == NOBODY):
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "a producer id without an epoch, or the other way round")
+    if request.transactional_id is None:
+        return draw(broker)
+    if not request.transactional_id:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "an empty transactional id")
+    shard, machine = coordinator(broker, request.transactional_id)
+    if shard.active and machine.wants_new_id(request.transactional_id):
+        return draw_and_ask(broker, request)
+    return ask(broker, request, NOBODY)
+
+
+async def draw(broker: Broker) -> Outcome:
+    try:
+        return Outcome(producer_id=await broker.office.producer_id(), epoch=0)
+    except BrokerError as error:
+        return Outcome(error.code)
+
+
+async def draw_and_ask(broker: Broker, request: InitProducerIdRequest) -> Outcome:
+    try:
+        answer = ask(broker, request, await broker.office.producer_id())
+    except BrokerError as error:
+        return Outcome(error.code)
+    return answer if isinstance(answer, Outcome) else await answer
+
+
+def ask(broker: Broker, request: InitProducerIdRequest, new_id: int) -> Outcome | Coroutine[Any, Any, Outcome]:
+    transactional_id = request.transactional_id
+    assert transactional_id is not None
+    who = None if request.producer_id == NOBODY else Identity(request.producer_id, request.producer_epoch)
+    shard, machine = coordinator(broker, transactional_id)
+    return shard.ask(machine.initialise, transactional_id, request.transaction_timeout_ms, who, new_id, refuse=Outcome)

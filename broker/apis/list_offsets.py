@@ -16,7 +16,7 @@ from trilogue.wire.errors import BrokerError, ErrorCode
 
 Topic = ListOffsetsResponse.Topic
 Answer = Topic.Partition
-READ_COMMITTED = 1
+READ_UNCOMMITTED, READ_COMMITTED = ISOLATION_LEVELS = (0, 1)
 LATEST = -1
 SINCE = {-1: 0, -2: 0, -3: 7, -4: 8, -5: 9, -6: 11}
 """The version from which on a special timestamp may be asked for."""
@@ -24,23 +24,19 @@ SINCE = {-1: 0, -2: 0, -3: 7, -4: 8, -5: 9, -6: 11}
 
 @handles(ListOffsetsRequest)
 def list_offsets(broker: Broker, request: ListOffsetsRequest, peer: Peer) -> ListOffsetsResponse:
-    times = Counter((topic.name, each.partition_index) for topic in request.topics for each in topic.partitions)
-    committed_only = request.isolation_level == READ_COMMITTED
-    consumer = request.replica_id < 0
-    return ListOffsetsResponse(
-        topics=[
-            Topic(
-                name=topic.name,
-                partitions=[
-                    look_up(broker, topic.name, each, peer, committed_only and consumer)
-                    if times[topic.name, each.partition_index] == 1
-                    else nothing(each.partition_index, ErrorCode.INVALID_REQUEST)
-                    for each in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    asked = [(topic.name, each) for topic in request.topics for each in topic.partitions]
+    times = Counter((name, each.partition_index) for name, each in asked)
+    committed_only = request.isolation_level == READ_COMMITTED and request.replica_id < 0
+    topics: dict[str, Topic] = {}
+    for name, each in {(name, each.partition_index): (name, each) for name, each in asked}.values():
+        if request.isolation_level not in ISOLATION_LEVELS:
+            answer = nothing(each.partition_index, ErrorCode.UNKNOWN_SERVER_ERROR)
+        elif times[name, each.partition_index] > 1:
+            answer = nothing(each.partition_index, ErrorCode.INVALID_REQUEST)
+        else:
+            answer = look_up(broker, name, each, peer, committed_only)
+        topics.setdefault(name, Topic(name=name, partitions=[])).partitions.append(answer)
+    return ListOffsetsResponse(topics=list(topics.values()))
 
 
 def nothing(partition: int, code: ErrorCode) -> Answer:

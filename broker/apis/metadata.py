@@ -2,7 +2,8 @@
 
 v0: no topics named asks for all; later null does.  Topics that are not there are made, if the client (v4+: says so)
 and `auto.create.topics.enable` agree; it hears UNKNOWN_TOPIC_OR_PARTITION and asks again, as with Kafka.  v10+: topics
-have ids; v12+: may be asked for by id, which never makes any.  v8-10: the cluster's authorized operations.
+have ids; v12+: may be asked for by id, which never makes any; then names in the same request are not looked at.
+v8-10: the cluster's authorized operations.  v13+: an error of the whole.
 """
 
 import logging
@@ -20,6 +21,9 @@ from trilogue.wire.schema import ZERO_UUID
 
 logger = logging.getLogger(__name__)
 
+BY_ID = 12
+"""From this version on topics may be asked for by their ids."""
+
 Topic = MetadataResponse.Topic
 Partition = Topic.Partition
 
@@ -28,9 +32,11 @@ Partition = Topic.Partition
 def metadata(broker: Broker, request: MetadataRequest, peer: Peer) -> MetadataResponse:
     image = broker.image
     if request.topics is None or (peer.version == 0 and not request.topics):
-        topics = [describe(broker, topic, request, peer) for topic in image.topics.values()]
+        topics = [describe(broker, topic, request) for topic in image.topics.values()]
+    elif (code := misunderstood(request.topics, peer.version)) is not None:
+        return refuse_all(request.topics, code)
     else:
-        topics = [one(broker, asked, request, peer) for asked in request.topics]
+        topics = [one(broker, asked, request, peer) for asked in once(request.topics)]
     return MetadataResponse(
         brokers=living(broker, image, peer),
         cluster_id=image.cluster_id,
@@ -40,6 +46,27 @@ def metadata(broker: Broker, request: MetadataRequest, peer: Peer) -> MetadataRe
             ALL_CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
+
+
+def misunderstood(topics: list[MetadataRequest.Topic], version: int) -> ErrorCode | None:
+    """Why a request is refused as a whole: ids before their time, or a topic without name and id."""
+    if version < BY_ID and any(each.name is None or each.topic_id != ZERO_UUID for each in topics):
+        return ErrorCode.INVALID_REQUEST
+    if any(each.name is None and each.topic_id == ZERO_UUID for each in topics):
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    return None
+
+
+def refuse_all(topics: list[MetadataRequest.Topic], code: ErrorCode) -> MetadataResponse:
+    refused = [Topic(error_code=code, name=each.name or "", topic_id=each.topic_id, partitions=[]) for each in topics]
+    return MetadataResponse(brokers=[], topics=refused, error_code=code)
+
+
+def once(topics: list[MetadataRequest.Topic]) -> list[MetadataRequest.Topic]:
+    """Every topic one time; by id, if any is."""
+    by_id = {each.topic_id: each for each in topics if each.topic_id != ZERO_UUID}
+    by_name = {each.name: each for each in topics}
+    return list(by_id.values() or by_name.values())
 
 
 def living(broker: Broker, image: Image, peer: Peer) -> list[MetadataResponse.Broker]:
@@ -56,11 +83,11 @@ def one(broker: Broker, asked: MetadataRequest.Topic, request: MetadataRequest, 
         found = broker.image.topic_by_id(asked.topic_id)
         if found is None:
             return Topic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id, partitions=[])
-        return describe(broker, found, request, peer)
+        return describe(broker, found, request)
     name = asked.name or ""
     found = broker.image.topics.get(name)
     if found is not None:
-        return describe(broker, found, request, peer)
+        return describe(broker, found, request)
     try:
         check_name(name)
     except BrokerError as error:
@@ -81,7 +108,7 @@ async def make(broker: Broker, name: str) -> None:
             logger.warning("topic %r was asked for and cannot be made: %s", name, error)
 
 
-def describe(broker: Broker, topic: TopicImage, request: MetadataRequest, peer: Peer) -> Topic:
+def describe(broker: Broker, topic: TopicImage, request: MetadataRequest) -> Topic:
     return Topic(
         name=topic.name,
         topic_id=topic.id,

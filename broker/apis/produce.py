@@ -4,6 +4,7 @@ acks 1 answers when the leader has it, -1 when all replicas in sync have, 0 not 
 connection, which is how the client learns of it.  v0-2 carry message sets of the old formats, which become batches
 here (Kafka 4 does not any more).  v3+ must carry one batch.  v10+: where the leader is, if not here (KIP-951).
 v13: topics by id.  Nothing of a refused partition is written; the others proceed.
+What belongs to a transaction is written if its coordinator knows of it; from v12 on, writing adds the partition.
 """
 
 from collections.abc import Coroutine
@@ -11,14 +12,18 @@ from typing import Any
 
 import trio
 
+from trilogue.broker.admission import ADDS, ATTRIBUTES_AT, Batches, Refusals, admit, is_transactional
 from trilogue.broker.api import handles
 from trilogue.broker.connection import Hangup, Peer
 from trilogue.broker.leaders import whereabouts
 from trilogue.broker.partition import Partition
 from trilogue.broker.server import Broker
 from trilogue.broker.topics import is_internal
+from trilogue.storage.validation import NotOneBatch, RejectedRecords
 from trilogue.wire.apis.produce import ProduceRequest, ProduceResponse
+from trilogue.wire.compression import Codec
 from trilogue.wire.errors import BrokerError, ErrorCode, MalformedMessage
+from trilogue.wire.records import CODEC_MASK, LOG_OVERHEAD, MAGIC
 
 Topic = ProduceResponse.Topic
 Answer = Topic.Partition
@@ -26,12 +31,92 @@ ADMIN_CLIENT = "__admin_client"
 """Who calls itself this may write to internal topics, as with Kafka."""
 
 NO_OFFSET = -1
+KNOWS_ZSTD = 7
+MAGIC_AT = LOG_OVERHEAD + 4
+SILENT = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE)
+"""Refusals of a batch that do not tell where the log begins; the others do."""
+
+BATCHES = 3
+"""From this version on records come in batches."""
+
+
+Result = ProduceResponse | Coroutine[Any, Any, ProduceResponse | None] | None
 
 
 @handles(ProduceRequest)
-def produce(
-    broker: Broker, request: ProduceRequest, peer: Peer
-) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse | None] | None:
+def produce(broker: Broker, request: ProduceRequest, peer: Peer) -> Result:
+    request.topic_data = once(request.topic_data)
+    if peer.version >= BATCHES:
+        for topic in request.topic_data:
+            for each in topic.partition_data:
+                if is_transactional(each.records):
+                    return transactional(broker, request, peer)
+    return write(broker, request, peer)
+
+
+def once(topics: list[ProduceRequest.Topic]) -> list[ProduceRequest.Topic]:
+    """Of a partition named twice only the last, and no topics without partitions: as Kafka understands it."""
+    if len(topics) == 1 and len(topics[0].partition_data) == 1:
+        return topics  # almost always
+    merged: dict[tuple[str, bytes], dict[int, ProduceRequest.Topic.Partition]] = {}
+    for topic in topics:
+        for each in topic.partition_data:
+            merged.setdefault((topic.name, topic.topic_id), {})[each.index] = each
+    return [
+        ProduceRequest.Topic(name=name, topic_id=topic_id, partition_data=list(partitions.values()))
+        for (name, topic_id), partitions in merged.items()
+    ]
+
+
+def transactional(broker: Broker, request: ProduceRequest, peer: Peer) -> Result:
+    if request.transactional_id is None:
+        return refuse_all(request, BrokerError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED), peer)
+    batches: Batches = {}
+    for topic in request.topic_data:
+        for each in topic.partition_data:
+            records = each.records
+            if is_transactional(records):
+                try:
+                    partition = find(broker, topic, each.index, peer)
+                except BrokerError:
+                    continue  # and it will be refused
+                batches[partition.topic, each.index] = partition, records
+    refused = admit(broker, request.transactional_id, batches, peer.version)
+    if isinstance(refused, dict):
+        return write(broker, request, peer, refused)
+    for topic in request.topic_data:
+        for each in topic.partition_data:
+            each.records = each.records and memoryview(bytearray(each.records))  # the buffer will be reused meanwhile
+    return write_later(broker, request, peer, refused)
+
+
+def refuse_all(request: ProduceRequest, error: BrokerError, peer: Peer) -> ProduceResponse | None:
+    response = ProduceResponse(
+        responses=[
+            Topic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[Answer(index=each.index, base_offset=NO_OFFSET) for each in topic.partition_data],
+            )
+            for topic in request.topic_data
+        ]
+    )
+    for topic in response.responses:
+        for answer in topic.partition_responses:
+            refuse(answer, error, peer)
+    if request.acks == 0:
+        check_silent(response, peer)
+    return response
+
+
+async def write_later(
+    broker: Broker, request: ProduceRequest, peer: Peer, refused: Coroutine[Any, Any, Refusals]
+) -> ProduceResponse | None:
+    result = write(broker, request, peer, await refused)
+    return result if result is None or isinstance(result, ProduceResponse) else await result
+
+
+def write(broker: Broker, request: ProduceRequest, peer: Peer, refused: Refusals | None = None) -> Result:
     now_ms = broker.clock()
     waiting: list[tuple[Answer, Partition, int]] = []
     topics = [
@@ -39,7 +124,7 @@ def produce(
             name=topic.name,
             topic_id=topic.topic_id,
             partition_responses=[
-                append(broker, request, topic, each, peer, now_ms, waiting) for each in topic.partition_data
+                append(broker, request, topic, each, peer, now_ms, waiting, refused) for each in topic.partition_data
             ],
         )
         for topic in request.topic_data
@@ -63,15 +148,21 @@ def append(
     peer: Peer,
     now_ms: int,
     waiting: list[tuple[Answer, Partition, int]],
+    refused: Refusals | None,
 ) -> Answer:
     """One partition; what it has to wait for goes into `waiting`."""
     answer = Answer(index=data.index, base_offset=NO_OFFSET)
+    start = NO_OFFSET
     try:
         if not -1 <= request.acks <= 1:
             raise BrokerError(ErrorCode.INVALID_REQUIRED_ACKS)
         partition = find(broker, topic, data.index, peer)
+        if refused is not None and (place := (partition.topic, data.index)) in refused:
+            raise refused[place]
         records = batch(data.records, peer.version)
-        result = partition.append(records, now_ms, acks=request.acks)
+        start = partition.log.start_offset
+        generation = 2 if peer.version >= ADDS else 1
+        result = partition.append(records, now_ms, acks=request.acks, transaction_version=generation)
         answer.base_offset = result.base_offset
         answer.log_append_time_ms = result.log_append_time_ms
         answer.log_start_offset = result.log_start_offset
@@ -80,6 +171,8 @@ def append(
             waiting.append((answer, partition, end))
     except BrokerError as error:
         refuse(answer, error, peer)
+        if error.code not in SILENT and not isinstance(error, NotOneBatch):
+            answer.log_start_offset = start
     except MalformedMessage as error:
         refuse(answer, BrokerError(ErrorCode.CORRUPT_MESSAGE, str(error)), peer)
     except OSError as error:
@@ -103,18 +196,32 @@ def batch(records: memoryview | None, version: int) -> memoryview:
     """The records as one batch of the format that the log keeps."""
     if records is None or not len(records):
         raise BrokerError(ErrorCode.INVALID_RECORD, "Produce requests must have exactly one record batch per partition")
-    if version >= 3:
+    if version >= BATCHES:
+        if version < KNOWS_ZSTD:
+            check_codec(records, version)
         return records
     from trilogue.wire.legacy import up_convert
 
     return memoryview(bytearray(up_convert(records)))
 
 
+def check_codec(records: memoryview, version: int) -> None:
+    """Refuse what readers of that time do not know."""
+    codec = records[ATTRIBUTES_AT] & CODEC_MASK if len(records) > ATTRIBUTES_AT else Codec.NONE
+    if codec >= Codec.ZSTD and records[MAGIC_AT] == MAGIC:
+        known = codec == Codec.ZSTD
+        code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE if known else ErrorCode.UNKNOWN_SERVER_ERROR
+        raise BrokerError(code, f"compression {codec} in version {version} of Produce")
+
+
 def refuse(answer: Answer, error: BrokerError, peer: Peer) -> None:
     answer.error_code = error.code
     answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = NO_OFFSET
-    if peer.version >= 8:
-        answer.error_message = error.message
+    answer.error_message = error.message
+    if isinstance(error, RejectedRecords):
+        answer.record_errors = [
+            Answer.RecordError(batch_index=index, batch_index_error_message=why) for index, why in error.record_errors
+        ]
 
 
 async def wait(

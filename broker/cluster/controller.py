@@ -27,6 +27,9 @@ NAME_LENGTH_MAX = 249
 PARTITIONS_PER_REQUEST_MAX = 10_000
 """Of one request; Kafka draws the same line."""
 
+METADATA_TOPIC = "__cluster_metadata"
+"""Where Kafka keeps what we keep in the store.  Tools take it for that, so nobody else may have the name."""
+
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -71,6 +74,8 @@ def check_name(name: str) -> None:
 def plan_topic(image: Image, new: NewTopic, topic_id: bytes, defaults: tuple[int, int], start: int) -> Topic:
     """The topic asked for, or a refusal.  `defaults` are partitions and replication; `start` spreads leaders."""
     check_name(new.name)
+    if new.name == METADATA_TOPIC:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {new.name} is prohibited.")
     if new.name in image.topics:
         raise BrokerError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{new.name}' already exists.")
     check_collision(image, new.name)
@@ -281,3 +286,39 @@ def prefer(image: Image, state: PartitionState) -> PartitionState:
     if preferred not in image.brokers or preferred not in state.isr:
         raise BrokerError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available.")
     return state._replace(leader=preferred, leader_epoch=state.leader_epoch + 1, leader_life=life_of(image, preferred))
+
+
+def rescue(image: Image, state: PartitionState) -> PartitionState:
+    """The state under any living replica, data lost or not; only if nobody leads."""
+    if state.leader != NO_LEADER:
+        raise BrokerError(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
+    after = elect(image, state, unclean=True)
+    if after is None:
+        raise BrokerError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
+    return after
+
+
+ELECTIONS = {0: prefer, 1: rescue}
+"""By their number in ElectLeaders."""
+
+
+# -- moves between brokers -------------------------------------------------------------------------
+
+
+def plan_reassignment(image: Image, name: str, index: int, wanted: tuple[int, ...] | None, may_resize: bool) -> Topic:
+    """The topic with a partition on other replicas, or in another order; None stops what is under way."""
+    topic = image.topics.get(name)
+    if topic is None:
+        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
+    state = image.partition(name, index)
+    if state is None:
+        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
+    if wanted is None:
+        raise BrokerError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+    check_replicas(image, wanted, None if may_resize else len(state.replicas))
+    if set(wanted) != set(state.replicas):
+        problem = f"{name}-{index} is on {state.replicas}; moves to other brokers are not possible yet."
+        raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+    partitions = list(topic.partitions)
+    partitions[index] = state._replace(replicas=wanted)
+    return topic._replace(partitions=tuple(partitions))

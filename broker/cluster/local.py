@@ -20,6 +20,10 @@ CREATE TABLE IF NOT EXISTS last_commit (number INTEGER NOT NULL);
 """
 
 
+FORMAT = 1
+"""Of the file: what a newer one means, an older trilogue cannot know."""
+
+
 class LocalStore:
     """Give it a file, or None to keep everything in memory."""
 
@@ -31,10 +35,21 @@ class LocalStore:
         self._database: sqlite3.Connection | None = None
         if file is not None:
             self._database = sqlite3.connect(file, isolation_level=None)
-            self._database.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;" + SCHEMA)
-            for path, data, version, created in self._database.execute("SELECT * FROM node"):
-                self._nodes[path] = Node(data, version, created)
-            (self._commits,) = self._database.execute("SELECT coalesce(max(number), 0) FROM last_commit").fetchone()
+            try:
+                self._load(self._database)
+            except (sqlite3.Error, OSError) as error:
+                self.close()
+                raise OSError(f"{file} is not a metadata store that we can read: {error}") from error
+
+    def _load(self, database: sqlite3.Connection) -> None:
+        (written,) = database.execute("PRAGMA user_version").fetchone()
+        if written > FORMAT:
+            raise OSError(f"a newer trilogue wrote it, in format {written}; this one knows {FORMAT}")
+        begin = f"PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA user_version={FORMAT};"
+        database.executescript(begin + SCHEMA)
+        for path, data, version, created in database.execute("SELECT * FROM node"):
+            self._nodes[path] = Node(data, version, created)
+        (self._commits,) = database.execute("SELECT coalesce(max(number), 0) FROM last_commit").fetchone()
 
     def session(self) -> "LocalSession":
         session = LocalSession(self)

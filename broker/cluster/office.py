@@ -21,6 +21,7 @@ from trilogue.broker.cluster.image import (
     Topic,
     config_path,
     to_json,
+    topic_path,
 )
 from trilogue.broker.cluster.store import Check, Conflict, Create, Delete, Op, Update
 from trilogue.broker.cluster.view import View
@@ -169,6 +170,16 @@ class Office:
             if state is None:
                 raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             return [Change(topic, partition, decide_state(image, state)).op(image.controller_epoch)]
+
+        await self._carry_out(decide)
+
+    async def reassign(self, topic: str, partition: int, wanted: tuple[int, ...] | None, *, may_resize: bool) -> None:
+        """Put a partition's replicas where they are wanted; None stops what is under way."""
+
+        def decide(image: Image) -> Sequence[Op]:
+            after = controller.plan_reassignment(image, topic, partition, wanted, may_resize)
+            before = image.topics[topic]
+            return [] if after == before else [Update(topic_path(topic), after.to_json(), before.version)]
 
         await self._carry_out(decide)
 

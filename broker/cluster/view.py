@@ -14,6 +14,8 @@ class View:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.image = Image()
+        self.changes = 0
+        """How many images we have had."""
         self._listeners: list[Callable[[Image, Image], None]] = []
         self._moved = trio.Event()
 
@@ -43,6 +45,7 @@ class View:
 
     def _take(self, image: Image) -> None:
         before, self.image = self.image, image
+        self.changes += 1
         for listener in self._listeners:
             listener(before, image)
         self._moved.set()

@@ -5,6 +5,7 @@
     connection.py       a raw socket that speaks Kafka through trilogue.wire, and may say nonsense
     plain.py            an answer as plain JSON, without what may differ
     may_differ.py       the list of what may differ, with a reason for each
+    compare.py          where two answers differ
     targets.py          starts either broker, with the same settings
     runner.py           `run_against(target)`: every scenario in every version, answers by name
     recorded.json       what Apache Kafka 4.3.1 answered; made by `python -m compat_tests.differential.record`

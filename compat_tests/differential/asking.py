@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from compat_tests.differential.connection import Closed, Connection
 from compat_tests.differential.plain import plain
+from trilogue.wire.apis.api_versions import ApiVersionsRequest
 from trilogue.wire.apis.create_topics import CreateTopicsRequest
 from trilogue.wire.apis.list_offsets import ListOffsetsRequest
 from trilogue.wire.apis.metadata import MetadataRequest
@@ -18,8 +19,6 @@ TIME_MS = 1_760_000_000_000
 
 NOBODYS_ID = b"nobody has this!"
 SETTLED_SECONDS = 10.0
-QUIET_SECONDS = 0.2
-"""How long nothing must come until we believe that nothing will."""
 
 SCENARIOS: list["Scenario"] = []
 
@@ -55,6 +54,7 @@ class Asking:
         self._connection = Connection(address)
         self._helper = Connection(address)
         self.answers: dict[str, Any] = {}
+        self._barriers = 0
 
     def close(self) -> None:
         self._connection.close()
@@ -90,10 +90,13 @@ class Asking:
     def unanswered(self, case: str, request: Request) -> None:
         """Send what has no answer; write down whether the connection stays open."""
         self._connection.send(request, self.version)
-        silent = self._connection.is_silent(QUIET_SECONDS)
-        self._write(case, "silence" if silent else "closed")
-        if not silent:
+        try:
+            self._connection.ask(ApiVersionsRequest(), 0)
+        except Closed:
+            self._write(case, "closed")
             self._reconnect()
+        else:
+            self._write(case, "silence")
 
     def note(self, case: str, told: Any) -> None:
         """Write down something that the scenario has found out by itself."""
@@ -174,6 +177,11 @@ class Asking:
         answer = self.quietly(MetadataRequest(topics=wanted, allow_auto_topic_creation=False), 12).topics[0]
         self.label(answer.topic_id, f"id of {name}")
         return Topic(name, bytes(answer.topic_id))
+
+    def catch_up(self) -> None:
+        """Wait until the broker shows what it has agreed to: a later topic is there only when all before it is."""
+        self._barriers += 1
+        self.topic(f"barrier-{self._barriers}")
 
     def write(self, topic: Topic, raw: bytes, partition: int = 0) -> int:
         """Append a batch; its offset."""

@@ -58,17 +58,12 @@ class Connection:
         assert number == self._number, f"answer {number} to question {self._number}"
         return answer
 
-    def is_silent(self, seconds: float) -> bool:
-        """Whether nothing comes for a while, not even the end."""
-        self._socket.settimeout(seconds)
+    def hangs_up(self) -> bool:
+        """Whether the next thing to come is the end."""
         try:
-            return bool(self._socket.recv(1, socket.MSG_PEEK)) and False
-        except TimeoutError:
+            return not self._socket.recv(1, socket.MSG_PEEK)
+        except ConnectionResetError:
             return True
-        except OSError:
-            return False
-        finally:
-            self._socket.settimeout(PATIENCE_SECONDS)
 
     def _say(self, frame: Any) -> None:
         try:

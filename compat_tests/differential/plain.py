@@ -69,13 +69,10 @@ def record_batches(raw: bytes) -> list[dict[str, Any]]:
             "size": batch.header.size,
             "leader epoch": batch.header.partition_leader_epoch,
             "attributes": batch.header.attributes,
-            "times": "*"
-            if batch.header.log_append_time
-            else [batch.header.base_timestamp, batch.header.max_timestamp],
+            "times": "*" if batch.header.log_append_time else [batch.header.base_timestamp, batch.header.max_timestamp],
             "producer": [batch.header.producer_id, batch.header.producer_epoch, batch.header.base_sequence],
             "records": [
-                [each.offset, shortened(each.key), shortened(each.value), len(each.headers)]
-                for each in batch.records()
+                [each.offset, shortened(each.key), shortened(each.value), len(each.headers)] for each in batch.records()
             ],
         }
         for batch in batches(raw, partial_ok=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))  # for jars
 
-from compat_tests.differential import recording, runner, targets  # noqa: E402
+from compat_tests.differential import recording, runner, targets
 
 
 def main() -> None:

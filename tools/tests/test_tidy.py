@@ -15,7 +15,7 @@ MAY_IMPORT = {
     "wire": {"wire", "construct", "msgspec", "crc32c", "cramjam"},
     "storage": {"storage", "wire"},
     "client": {"client", "wire", "trio"},
-    "broker": {"broker", "client", "storage", "wire", "trio", "kazoo"},
+    "broker": {"broker", "client", "storage", "wire", "trio", "kazoo", "re2"},
     "testing": {"testing", "broker", "client", "storage", "wire", "trio", "pytest"},
     "cli": {"cli", "broker", "client", "storage", "wire", "trio"},
     "pipeline": {"pipeline", "pyspark"},

@@ -46,6 +46,7 @@ def growing(ask: Asking) -> None:
     grow("one twice and another", more(topic, 6), more(topic, 7), more(other, 2))
     grow("a right and a wrong one", more(other, 3), more(topic, 1))
     grow("a wrong one, only asked", more(topic, 1), only_ask=True)
+    ask.catch_up()
     wanted = MetadataRequest(topics=[MetadataRequest.Topic(name=topic)], allow_auto_topic_creation=False)
     ask.note("how many it has", len(ask.quietly(wanted, 12).topics[0].partitions))
 

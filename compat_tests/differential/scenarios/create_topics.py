@@ -33,6 +33,7 @@ def creating(ask: Asking) -> None:
                 ask.note(f"{case}: the id of {each.name.removeprefix(ask.name(''))} is that of Metadata", same_id(each))
 
     def same_id(created: Any) -> bool:
+        ask.catch_up()
         wanted = MetadataRequest(topics=[MetadataRequest.Topic(name=created.name)], allow_auto_topic_creation=False)
         return bool(ask.quietly(wanted, 12).topics[0].topic_id == created.topic_id)
 
@@ -52,8 +53,8 @@ def creating(ask: Asking) -> None:
     make("the same topic twice", new(ask.name("twice")), new(ask.name("twice"), 2))
     make("one twice, another once", new(ask.name("w")), new(ask.name("w")), new(ask.name("v")))
     make("two topics, one of them wrong", new(ask.name("right")), new(ask.name("wrong"), 0))
-    make("a collision of dot and underscore", new(ask.name("a.b")), new(ask.name("a_b")))
-    make("a collision with what is there", new(ask.name("a_b")))
+    make("a dot", new(ask.name("a.b")))
+    make("a collision with an underscore", new(ask.name("a_b")))
 
 
 def sort_topics(told: dict[str, Any]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ def by_name(ask: Asking) -> None:
     for case, name in (("empty", ""), ("a slash", "a/b"), ("a dot", "."), ("250 letters", "x" * 250)):
         delete(f"a name that cannot be: {case}", name)
     delete("__cluster_metadata", "__cluster_metadata")
+    ask.catch_up()
     wanted = MetadataRequest(topics=[MetadataRequest.Topic(name=one)], allow_auto_topic_creation=False)
     ask.note("it is gone", ask.quietly(wanted, 12).topics[0].error_code)
 

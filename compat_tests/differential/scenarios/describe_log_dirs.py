@@ -39,7 +39,9 @@ def describing(ask: Asking) -> None:
 
     def ours_only(told: dict[str, Any]) -> dict[str, Any]:
         found = together(told)
-        return found | {"topics": {name: each for name, each in found["topics"].items() if name in ("written", "empty")}}
+        return found | {
+            "topics": {name: each for name, each in found["topics"].items() if name in ("written", "empty")}
+        }
 
     ask("everything", DescribeLogDirsRequest(topics=None), tidy=ours_only)
     describe("one partition", (topic.name, [0]))

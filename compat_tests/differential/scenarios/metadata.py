@@ -9,9 +9,7 @@ Topic = MetadataRequest.Topic
 
 
 def named(*names: str | None, **more: Any) -> MetadataRequest:
-    return MetadataRequest(
-        topics=[Topic(name=each) for each in names], **({"allow_auto_topic_creation": False} | more)
-    )
+    return MetadataRequest(topics=[Topic(name=each) for each in names], **({"allow_auto_topic_creation": False} | more))
 
 
 @scenario(MetadataRequest)
@@ -77,6 +75,7 @@ def by_id(ask: Asking) -> None:
         ("neither id nor name", [Topic(name=None)]),
         ("the id of one and the name of no topic", [Topic(topic_id=topic.id, name=ask.name("unknown"))]),
         ("one by id and one by name", [Topic(topic_id=topic.id, name=None), Topic(name=topic.name)]),
+        ("one by id and an unknown one by name", [Topic(topic_id=topic.id, name=None), Topic(name=ask.name("x"))]),
         ("the same id twice", [Topic(topic_id=topic.id, name=None), Topic(topic_id=topic.id, name=None)]),
         ("an empty name with an id", [Topic(topic_id=topic.id, name="")]),
     ):

@@ -1,4 +1,4 @@
-"""UpdateFeatures, of features that neither broker has."""
+"""UpdateFeatures, without changing anything: unknown features, levels that cannot be, and questions."""
 
 from typing import Any
 
@@ -27,5 +27,11 @@ def raising(ask: Asking) -> None:
     update("the same one twice", ("no.such.feature", 1), ("no.such.feature", 2))
     update("an empty name", ("", 1))
     update("a very high level", ("no.such.feature", 32767))
+    for level in (-1, 0, 1, 2, 3):
+        update(f"level {level} of transaction.version, up", ("transaction.version", level), only_ask=ask.version > 0)
+    for level in (-1, 2, 3):
+        change = {"upgrade_type": 2, "allow_downgrade": True}
+        update(f"level {level} of transaction.version, down", ("transaction.version", level), **change)
+    update("a known and an unknown feature", ("transaction.version", 2), ("no.such.feature", 1))
     update("nothing")
     update("nothing, only asked", only_ask=True)

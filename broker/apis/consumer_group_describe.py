@@ -1,0 +1,38 @@
+"""ConsumerGroupDescribe: state, members and assignments of consumer groups of the new protocol (KIP-848).
+
+A group that is not there, or is a classic one, is GROUP_ID_NOT_FOUND.  v1+: which protocol each member speaks.
+"""
+
+from collections.abc import Coroutine
+from functools import partial
+from typing import Any
+
+from trilogue.broker.api import Answer, handles
+from trilogue.broker.asking import ask_group, together
+from trilogue.broker.connection import Peer
+from trilogue.broker.groups.consumer_requests import undescribed
+from trilogue.broker.groups.coordinator import GroupCoordinator
+from trilogue.broker.server import Broker
+from trilogue.broker.topics import ALL_GROUP_OPERATIONS
+from trilogue.wire.apis.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+from trilogue.wire.errors import ErrorCode
+
+Described = ConsumerGroupDescribeResponse.Group
+
+
+@handles(ConsumerGroupDescribeRequest)
+def consumer_group_describe(broker: Broker, request: ConsumerGroupDescribeRequest, peer: Peer) -> Answer:
+    def shape(groups: list[Described]) -> ConsumerGroupDescribeResponse:
+        for each in groups:
+            if request.include_authorized_operations and each.error_code == ErrorCode.NONE:
+                each.authorized_operations = ALL_GROUP_OPERATIONS
+        return ConsumerGroupDescribeResponse(groups=groups)
+
+    return together([describe(broker, group_id) for group_id in request.group_ids], shape)
+
+
+def describe(broker: Broker, group_id: str) -> Described | Coroutine[Any, Any, Described]:
+    if not group_id:
+        return undescribed(group_id, ErrorCode.INVALID_GROUP_ID)
+    refuse = partial(undescribed, group_id)
+    return ask_group(broker, group_id, GroupCoordinator.describe_consumer, group_id, refuse=refuse)

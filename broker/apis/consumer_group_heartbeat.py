@@ -1,0 +1,30 @@
+"""ConsumerGroupHeartbeat: join, stay in and leave a consumer group of the new protocol (KIP-848).
+
+Every heartbeat carries the member one step towards its assignment, which is in the answer when it has changed, or
+when the member tells everything.  Epoch 0 joins, -1 leaves, -2 leaves and will be back.
+v0: whoever has no id yet is given one.  v1+: members bring their own, and may subscribe by pattern.
+"""
+
+from trilogue.broker.api import Answer, handles
+from trilogue.broker.asking import ask_group, caller
+from trilogue.broker.connection import Peer
+from trilogue.broker.groups.consumer_requests import heartbeat_refusal
+from trilogue.broker.groups.coordinator import GroupCoordinator
+from trilogue.broker.server import Broker
+from trilogue.wire.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from trilogue.wire.errors import ErrorCode
+
+
+@handles(ConsumerGroupHeartbeatRequest)
+def consumer_group_heartbeat(broker: Broker, request: ConsumerGroupHeartbeatRequest, peer: Peer) -> Answer:
+    if "consumer" not in broker.config["group.coordinator.rebalance.protocols"]:
+        return heartbeat_refusal(ErrorCode.UNSUPPORTED_VERSION)
+    return ask_group(
+        broker,
+        request.group_id,
+        GroupCoordinator.consumer_heartbeat,
+        request,
+        caller(peer),
+        broker.fresh_short_id(),
+        refuse=heartbeat_refusal,
+    )

@@ -1,0 +1,36 @@
+"""DeleteRecords: forget what lies before an offset.
+
+-1 is the high watermark: everything.  A partition we do not lead, an offset past its end, or a topic that is only
+compacted is refused by itself; the others proceed.  Of a partition named twice the last word counts.
+v2: flexible.  Not done: waiting for followers to forget as well (KNOWN_GAPS.md).
+"""
+
+from trilogue.broker.api import handles
+from trilogue.broker.connection import Peer
+from trilogue.broker.server import Broker
+from trilogue.wire.apis.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from trilogue.wire.errors import BrokerError, ErrorCode
+
+Answer = DeleteRecordsResponse.Topic.Partition
+NO_OFFSET = -1
+
+
+@handles(DeleteRecordsRequest)
+def delete_records(broker: Broker, request: DeleteRecordsRequest, peer: Peer) -> DeleteRecordsResponse:
+    asked = {(topic.name, each.partition_index): each.offset for topic in request.topics for each in topic.partitions}
+    topics: dict[str, DeleteRecordsResponse.Topic] = {}
+    for (name, index), offset in asked.items():
+        topic = topics.setdefault(name, DeleteRecordsResponse.Topic(name=name, partitions=[]))
+        topic.partitions.append(forget(broker, name, index, offset))
+    return DeleteRecordsResponse(topics=list(topics.values()))
+
+
+def forget(broker: Broker, topic: str, index: int, offset: int) -> Answer:
+    answer = Answer(partition_index=index, low_watermark=NO_OFFSET)
+    try:
+        answer.low_watermark = broker.replicas.leader(topic, index).forget_before(offset)
+    except BrokerError as error:
+        answer.error_code = error.code
+    except OSError:
+        answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+    return answer

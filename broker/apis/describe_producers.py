@@ -1,0 +1,48 @@
+"""DescribeProducers: who has written to a partition with sequence numbers, and whose transaction is open.
+
+A partition we do not lead is refused by itself.  There is one version.
+"""
+
+from trilogue.broker.api import handles
+from trilogue.broker.cluster.controller import check_name
+from trilogue.broker.connection import Peer
+from trilogue.broker.server import Broker
+from trilogue.storage.producers import Producer
+from trilogue.wire.apis.describe_producers import DescribeProducersRequest, DescribeProducersResponse
+from trilogue.wire.errors import BrokerError, ErrorCode
+
+Topic = DescribeProducersResponse.Topic
+Answer = Topic.Partition
+
+
+@handles(DescribeProducersRequest)
+def describe_producers(broker: Broker, request: DescribeProducersRequest, peer: Peer) -> DescribeProducersResponse:
+    return DescribeProducersResponse(
+        topics=[
+            Topic(name=topic.name, partitions=[describe(broker, topic.name, i) for i in topic.partition_indexes])
+            for topic in request.topics
+        ]
+    )
+
+
+def describe(broker: Broker, topic: str, index: int) -> Answer:
+    answer = Answer(partition_index=index, active_producers=[])
+    try:
+        if topic not in broker.image.topics:
+            check_name(topic)
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {topic}.")
+        answer.active_producers = [active(each) for each in broker.replicas.leader(topic, index).log.producers()]
+    except BrokerError as error:
+        answer.error_code, answer.error_message = error.code, error.message
+    return answer
+
+
+def active(producer: Producer) -> Answer.ActiveProducer:
+    return Answer.ActiveProducer(
+        producer_id=producer.id,
+        producer_epoch=producer.epoch,
+        last_sequence=producer.last_sequence,
+        last_timestamp=producer.last_timestamp,
+        coordinator_epoch=producer.coordinator_epoch,
+        current_txn_start_offset=producer.transaction_start,
+    )

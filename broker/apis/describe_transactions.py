@@ -1,0 +1,55 @@
+"""DescribeTransactions: the state of transactions, by transactional id.
+
+Each id is answered by itself, by its coordinator only.
+"""
+
+from trilogue.broker.api import handles
+from trilogue.broker.connection import Peer
+from trilogue.broker.server import Broker
+from trilogue.broker.transactional import coordinator
+from trilogue.broker.transactions.records import by_topic
+from trilogue.wire.apis.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
+from trilogue.wire.errors import BrokerError, ErrorCode
+
+Answer = DescribeTransactionsResponse.TransactionState
+
+
+@handles(DescribeTransactionsRequest)
+def describe_transactions(
+    broker: Broker, request: DescribeTransactionsRequest, peer: Peer
+) -> DescribeTransactionsResponse:
+    return DescribeTransactionsResponse(
+        transaction_states=[describe(broker, transactional_id) for transactional_id in request.transactional_ids]
+    )
+
+
+def describe(broker: Broker, transactional_id: str) -> Answer:
+    try:
+        if not transactional_id:
+            raise BrokerError(ErrorCode.INVALID_REQUEST)
+        shard, machine = coordinator(broker, transactional_id)
+        if not shard.active:
+            raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        known = machine.transactions.get(transactional_id)
+        if known is None:
+            raise BrokerError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
+    except BrokerError as error:
+        return Answer(
+            error_code=error.code,
+            transactional_id=transactional_id,
+            transaction_state="",
+            transaction_timeout_ms=0,
+            transaction_start_time_ms=0,
+            producer_id=0,
+            producer_epoch=0,
+            topics=[],
+        )
+    return Answer(
+        transactional_id=transactional_id,
+        transaction_state=known.state.value,
+        transaction_timeout_ms=known.timeout_ms,
+        transaction_start_time_ms=known.started_ms,
+        producer_id=known.producer_id,
+        producer_epoch=known.epoch,
+        topics=[Answer.Topic(topic=topic, partitions=indexes) for topic, indexes in by_topic(known.partitions)],
+    )

@@ -1,0 +1,23 @@
+"""Heartbeat: a member of a classic group says that it is alive, and hears whether it has to join again.
+
+While the group is being loaded it is told that all is well: its session begins when that is done.  v3+: static members.
+"""
+
+from trilogue.broker.api import Answer, handles
+from trilogue.broker.asking import ask_group
+from trilogue.broker.connection import Peer
+from trilogue.broker.groups.coordinator import GroupCoordinator
+from trilogue.broker.server import Broker
+from trilogue.wire.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
+from trilogue.wire.errors import ErrorCode
+
+
+@handles(HeartbeatRequest)
+def heartbeat(broker: Broker, request: HeartbeatRequest, peer: Peer) -> Answer:
+    if not request.group_id:
+        return refusal(ErrorCode.INVALID_GROUP_ID)
+    return ask_group(broker, request.group_id, GroupCoordinator.heartbeat, request, refuse=refusal)
+
+
+def refusal(code: ErrorCode) -> HeartbeatResponse:
+    return HeartbeatResponse(error_code=ErrorCode.NONE if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else code)

@@ -1,0 +1,37 @@
+"""LeaveGroup: members leave a classic group, by themselves or put out by an administrator.
+
+v3+: several at once, each with a verdict of its own; static members by their name.  Before, the one verdict is the
+answer's.  v5+: a reason, which nobody reads.
+"""
+
+from trilogue.broker.api import Answer, handles
+from trilogue.broker.asking import ask_group
+from trilogue.broker.connection import Peer
+from trilogue.broker.groups.coordinator import GroupCoordinator
+from trilogue.broker.runner import then
+from trilogue.broker.server import Broker
+from trilogue.wire.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from trilogue.wire.errors import ErrorCode
+
+SEVERAL_SINCE = 3
+
+
+@handles(LeaveGroupRequest)
+def leave_group(broker: Broker, request: LeaveGroupRequest, peer: Peer) -> Answer:
+    if not request.group_id:
+        return refusal(ErrorCode.INVALID_GROUP_ID)
+    if peer.version >= SEVERAL_SINCE:
+        return ask_group(broker, request.group_id, GroupCoordinator.leave, request, refuse=refusal)
+    request.members = [LeaveGroupRequest.Member(member_id=request.member_id)]
+    answer = ask_group(broker, request.group_id, GroupCoordinator.leave, request, refuse=refusal)
+    return then(answer, of_one)
+
+
+def of_one(answer: LeaveGroupResponse) -> LeaveGroupResponse:
+    if answer.members:
+        answer.error_code = answer.members[0].error_code
+    return answer
+
+
+def refusal(code: ErrorCode) -> LeaveGroupResponse:
+    return LeaveGroupResponse(error_code=code, members=[])

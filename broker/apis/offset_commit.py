@@ -1,0 +1,26 @@
+"""OffsetCommit: a group remembers how far it has read.
+
+Each partition is answered by itself; one that does not exist is refused, the others proceed.  v0: no member, no
+generation, as of simple consumers since.  v1: the client may say when.  v2-4: the client may say for how long.
+v6+: leader epochs.  v7+: static members.  v9+: members of the new consumer protocol.  v10+: topics by id.
+"""
+
+from trilogue.broker.api import Answer, handles
+from trilogue.broker.asking import ask_group, caller
+from trilogue.broker.connection import Peer
+from trilogue.broker.groups.coordinator import GroupCoordinator
+from trilogue.broker.groups.offset_requests import commit_refusal
+from trilogue.broker.server import Broker
+from trilogue.wire.apis.offset_commit import OffsetCommitRequest
+
+
+@handles(OffsetCommitRequest)
+def offset_commit(broker: Broker, request: OffsetCommitRequest, peer: Peer) -> Answer:
+    return ask_group(
+        broker,
+        request.group_id,
+        GroupCoordinator.commit,
+        request,
+        caller(peer),
+        refuse=lambda code: commit_refusal(request, code),
+    )

@@ -1,0 +1,23 @@
+"""OffsetDelete: a group forgets how far it has read.
+
+What its members are subscribed to stays; a group of others than consumers must be empty.
+"""
+
+from trilogue.broker.api import Answer, handles
+from trilogue.broker.asking import ask_group
+from trilogue.broker.connection import Peer
+from trilogue.broker.groups.coordinator import GroupCoordinator
+from trilogue.broker.server import Broker
+from trilogue.wire.apis.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from trilogue.wire.errors import ErrorCode
+
+
+@handles(OffsetDeleteRequest)
+def offset_delete(broker: Broker, request: OffsetDeleteRequest, peer: Peer) -> Answer:
+    if not request.group_id:
+        return refusal(ErrorCode.INVALID_GROUP_ID)
+    return ask_group(broker, request.group_id, GroupCoordinator.delete_offsets, request, refuse=refusal)
+
+
+def refusal(code: ErrorCode) -> OffsetDeleteResponse:
+    return OffsetDeleteResponse(error_code=code, topics=[])

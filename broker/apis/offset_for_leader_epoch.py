@@ -1,0 +1,39 @@
+"""OffsetForLeaderEpoch: where a leader's reign ended, to find out where two logs part.
+
+Answers the largest epoch not above the one asked for, and the offset behind its last record; -1 and -1 if that is not
+known here, which is no error.  v0: no epoch in the answer.  v2+: whoever knows another leader than us is refused.
+v3+: who asks; consumers and replicas hear the same.
+"""
+
+from trilogue.broker.api import handles
+from trilogue.broker.connection import Peer
+from trilogue.broker.server import Broker
+from trilogue.wire.apis.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from trilogue.wire.errors import BrokerError
+
+Asked = OffsetForLeaderEpochRequest.Topic.Partition
+Topic = OffsetForLeaderEpochResponse.Topic
+Answer = Topic.Partition
+
+
+@handles(OffsetForLeaderEpochRequest)
+def offset_for_leader_epoch(
+    broker: Broker, request: OffsetForLeaderEpochRequest, peer: Peer
+) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            Topic(topic=topic.topic, partitions=[end_of(broker, topic.topic, each) for each in topic.partitions])
+            for topic in request.topics
+        ]
+    )
+
+
+def end_of(broker: Broker, topic: str, asked: Asked) -> Answer:
+    answer = Answer(partition=asked.partition)
+    try:
+        partition = broker.replicas.leader(topic, asked.partition)
+        partition.check_leader(asked.current_leader_epoch)
+        answer.leader_epoch, answer.end_offset = partition.log.epoch_end_offset(asked.leader_epoch)
+    except BrokerError as error:
+        answer.error_code = error.code
+    return answer

@@ -1,0 +1,20 @@
+"""SyncGroup: the leader of a classic group hands in the assignment, and everybody hears their part of it.
+
+Answered when the leader's has come and is stored.  v3+: static members.  v5+: the protocol is checked, if given.
+"""
+
+from trilogue.broker.api import Answer, handles
+from trilogue.broker.asking import ask_group
+from trilogue.broker.connection import Peer
+from trilogue.broker.groups.classic import sync_refusal
+from trilogue.broker.groups.coordinator import GroupCoordinator
+from trilogue.broker.server import Broker
+from trilogue.wire.apis.sync_group import SyncGroupRequest
+from trilogue.wire.errors import ErrorCode
+
+
+@handles(SyncGroupRequest)
+def sync_group(broker: Broker, request: SyncGroupRequest, peer: Peer) -> Answer:
+    if not request.group_id:
+        return sync_refusal(ErrorCode.INVALID_GROUP_ID)
+    return ask_group(broker, request.group_id, GroupCoordinator.sync, request, refuse=sync_refusal)

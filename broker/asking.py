@@ -1,0 +1,54 @@
+"""How handlers put questions to the coordinators of groups."""
+
+from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from trilogue.broker.connection import Peer
+from trilogue.broker.coordinators import partition_of
+from trilogue.broker.effects import Effect
+from trilogue.broker.groups.world import Caller
+from trilogue.broker.stored import OFFSETS_TOPIC
+from trilogue.wire.errors import BrokerError, ErrorCode
+
+if TYPE_CHECKING:
+    from trilogue.broker.server import Broker
+
+R = TypeVar("R")
+S = TypeVar("S")
+
+
+def ask_group(
+    broker: "Broker",
+    group_id: str,
+    act: Callable[..., list[Effect]],
+    *arguments: Any,
+    refuse: Callable[[ErrorCode], R],
+) -> R | Coroutine[Any, Any, R]:
+    """Put something to the coordinator of a group: `act(machine, now, *arguments, ticket)`."""
+    try:
+        shard = broker.groups.shard(partition_of(broker, OFFSETS_TOPIC, group_id))
+    except BrokerError:
+        # Where there is no topic yet there is no coordinator either.  Every client understands this code.
+        return refuse(ErrorCode.NOT_COORDINATOR)
+    return shard.ask(partial(act, shard.machine), *arguments, refuse=refuse)
+
+
+def caller(peer: Peer) -> Caller:
+    """As Kafka prints addresses: behind the name that was not looked up."""
+    return Caller(peer.version, peer.client_id or "", f"/{peer.host}")
+
+
+def together(
+    answers: Iterable[R | Coroutine[Any, Any, R]], shape: Callable[[list[R]], S]
+) -> S | Coroutine[Any, Any, S]:
+    """What `shape` makes of all the answers, now or when they are there."""
+    found = list(answers)
+    if any(isinstance(each, CoroutineType) for each in found):
+        return _later(found, shape)
+    return shape(found)  # type: ignore[arg-type]
+
+
+async def _later(answers: list[Any], shape: Callable[[list[R]], S]) -> S:
+    return shape([await each if isinstance(each, CoroutineType) else each for each in answers])

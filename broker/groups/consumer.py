@@ -1,0 +1,342 @@
+"""A consumer group (KIP-848): the coordinator shares out the work, and every heartbeat carries it one step further.
+
+A change of members, of what they subscribe to or of the topics raises the group's epoch; for every epoch there is a
+target assignment; and every member moves towards it by itself, giving back before others take.  A heartbeat that
+changes nothing stores nothing.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from math import inf
+from typing import Any
+
+from trilogue.broker.effects import Effect, Put, Reply, Store, effects
+from trilogue.broker.groups.assignors import ASSIGNORS, Subscriber, Task
+from trilogue.broker.groups.consumer_member import (
+    TEMPORARILY_GONE,
+    ConsumerMember,
+    MemberState,
+    Place,
+    by_topic,
+    removal,
+)
+from trilogue.broker.groups.consumer_state import ConsumerState, fingerprint, partition_counts
+from trilogue.broker.groups.patterns import matching
+from trilogue.broker.groups.reconciling import reconcile
+from trilogue.broker.groups.world import Caller, World
+from trilogue.wire.apis.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+from trilogue.wire.errors import BrokerError, ErrorCode
+
+LEAVES = -1
+
+Request = ConsumerGroupHeartbeatRequest
+Response = ConsumerGroupHeartbeatResponse
+Members = dict[str, ConsumerMember]
+
+
+class ConsumerGroup(ConsumerState):
+    def __init__(self, group_id: str, world: World) -> None:
+        super().__init__(group_id, world)
+        self.deadline = inf
+        """When `tick` may matter: never late, sometimes early."""
+        self._sessions: dict[str, float] = {}
+        self._revocations: dict[str, tuple[float, int]] = {}
+        """Until when a member has to have given back what it was asked for in which epoch."""
+        self._seen: object = None
+        """The topics that the group's epoch is up to date with."""
+
+    # -- heartbeats ----------------------------------------------------------------------------
+
+    @effects
+    def consumer_heartbeat(
+        self, now: float, request: Request, caller: Caller, fresh_id: str, ticket: Any
+    ) -> Iterator[Effect]:
+        """Raises what the asker hears."""
+        if request.member_epoch in (LEAVES, TEMPORARILY_GONE):
+            yield from self._depart(request, ticket)
+            return
+        puts: list[Put] = []
+        before, replaced = self._entering(request, request.member_id or fresh_id, puts)
+        member = told(before, request, caller)
+        epoch = self._subscribe(before, member, replaced, puts)
+        assignment_epoch, target = self._assign(epoch, member, replaced, puts)
+        owned = None if request.topic_partitions is None else set(places_in(request.topic_partitions))
+        after = self._reconcile(member, replaced, assignment_epoch, target, owned)
+        if after != member:
+            puts.append(after.put_assignment(self.id))
+            self._await_revocation(now, after)
+        if puts:
+            yield Store(tuple(puts))
+        self._begin_session(now, after.id)
+        yield Reply(ticket, self._answer(after, is_full(request) or after.assigned.keys() != before.assigned.keys()))
+
+    def _entering(self, request: Request, member_id: str, puts: list[Put]) -> tuple[ConsumerMember, str | None]:
+        """The member as it is so far; and the id under which it was known, if it returns as a static member."""
+        known = self.members.get(member_id)
+        if request.instance_id is not None:
+            return self._entering_static(request, member_id, puts)
+        if known is None:
+            if request.member_epoch != 0:
+                raise self._unknown(member_id)
+            self._check_room()
+            return ConsumerMember(member_id), None
+        check_epoch(known, request)
+        return known, None
+
+    def _entering_static(self, request: Request, member_id: str, puts: list[Put]) -> tuple[ConsumerMember, str | None]:
+        assert request.instance_id is not None
+        holder = self.static_member(request.instance_id)
+        if request.member_epoch != 0:
+            if holder is None:
+                raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {request.instance_id} is unknown.")
+            if holder.id != member_id:
+                problem = f"Static member {member_id} with instance id {request.instance_id} was fenced by {holder.id}."
+                raise BrokerError(ErrorCode.FENCED_INSTANCE_ID, problem)
+            check_epoch(holder, request)
+            return holder, None
+        if holder is None:
+            if member_id not in self.members:
+                self._check_room()
+            return self.members.get(member_id, ConsumerMember(member_id)), None
+        if holder.id == member_id and holder.epoch != TEMPORARILY_GONE:
+            return holder, None
+        if holder.epoch != TEMPORARILY_GONE:
+            problem = f"Instance id {request.instance_id} is owned by member {holder.id}."
+            raise BrokerError(ErrorCode.UNRELEASED_INSTANCE_ID, problem)
+        returned = replace(holder, id=member_id, epoch=0, previous_epoch=0)
+        puts += removal(self.id, holder.id)
+        puts.append(returned.put_metadata(self.id))
+        puts.append(self.put_target(member_id, self.target.get(holder.id, ())))
+        puts.append(returned.put_assignment(self.id))
+        return returned, holder.id
+
+    def _check_room(self) -> None:
+        room: int = self._world.config["group.consumer.max.size"]
+        if len(self.members) >= room:
+            problem = f"The group has reached its maximum capacity of {room} members."
+            raise BrokerError(ErrorCode.GROUP_MAX_SIZE_REACHED, problem)
+
+    # -- the group's epoch ---------------------------------------------------------------------
+
+    def _subscribe(self, before: ConsumerMember, member: ConsumerMember, replaced: str | None, puts: list[Put]) -> int:
+        """Note what the member says about itself.  The group's epoch, raised if the assignment may have to change."""
+        is_new = member.id not in self.members and replaced is None
+        if is_new or not member.says_the_same(before):
+            puts.append(member.put_metadata(self.id))
+        topics = self._world.image.topics
+        if member.topics == before.topics and member.regex == before.regex and self._seen is topics:
+            return self.epoch
+        matched = matching(member.regex, topics) if member.regex else frozenset()  # raises for what is no pattern
+        changed = member.topics != before.topics or matched != self.patterns.get(before.regex, frozenset())
+        self._seen = topics
+        return self._refresh(self._with(member, replaced), changed, puts)
+
+    def _refresh(self, members: Members, changed: bool, puts: list[Put]) -> int:
+        """Look at the topics again, on behalf of these members.  The group's epoch."""
+        image, now_ms = self._world.image, self._world.clock()
+        patterns = {each.regex: matching(each.regex, image.topics) for each in members.values() if each.regex}
+        for pattern, found in patterns.items():
+            if self.patterns.get(pattern) != found:
+                puts.append(self.put_pattern(pattern, found, now_ms))
+        puts += [self.put_pattern(each, None, now_ms) for each in self.patterns if each not in patterns]
+        topics = set().union(*(each.topics | patterns.get(each.regex, frozenset()) for each in members.values()))
+        metadata_hash = fingerprint(topics, image)
+        if not changed and metadata_hash == self.metadata_hash:
+            return self.epoch
+        puts.append(self.put_epoch(self.epoch + 1, metadata_hash))
+        return self.epoch + 1
+
+    def _with(self, member: ConsumerMember, replaced: str | None) -> Members:
+        return {each.id: each for each in self.members.values() if each.id != replaced} | {member.id: member}
+
+    # -- the target assignment -----------------------------------------------------------------
+
+    def _assign(
+        self, epoch: int, member: ConsumerMember, replaced: str | None, puts: list[Put]
+    ) -> tuple[int, Collection[Place]]:
+        """The target assignment's epoch, and what it has for this member.  It is made anew for a new epoch, but not
+        more often than once in an interval: many members may be coming."""
+        now_ms = self._world.clock()
+        former = self.target.get(replaced or member.id, frozenset())
+        waits = self.assigned_ms and now_ms - self.assigned_ms < self._setting("assignment.interval.ms")
+        if epoch == self.assignment_epoch or waits:
+            return self.assignment_epoch, former
+        members = self._with(member, replaced)
+        shares = self._shares(members, {**self.target, member.id: former})
+        for member_id, share in sorted(shares.items()):
+            known = former if member_id == member.id and replaced else self.target.get(member_id)
+            if known is None or known != share:
+                puts.append(self.put_target(member_id, share))
+        puts.append(self.put_assignment_epoch(epoch, now_ms))
+        return epoch, shares[member.id]
+
+    def _shares(self, members: Members, before: Mapping[str, frozenset[Place]]) -> Mapping[str, Collection[Place]]:
+        image = self._world.image
+        patterns = {each.regex: matching(each.regex, image.topics) for each in members.values() if each.regex}
+        wanted = {each.id: each.topics | patterns.get(each.regex, frozenset()) for each in members.values()}
+        subscribers = [
+            Subscriber(each.id, each.instance_id, frozenset(partition_counts(wanted[each.id], image)))
+            for each in members.values()
+        ]
+        partitions = partition_counts(sorted(set().union(*wanted.values())), image)
+        assignor = ASSIGNORS[self.preferred_assignor(members.values())]
+        return assignor(Task(subscribers, partitions, before))
+
+    # -- the member's assignment ---------------------------------------------------------------
+
+    def _reconcile(
+        self,
+        member: ConsumerMember,
+        replaced: str | None,
+        epoch: int,
+        target: Collection[Place],
+        owned: Collection[Place] | None,
+    ) -> ConsumerMember:
+        mine = (None, member.id, replaced)
+        return reconcile(member, epoch, target, owned, lambda place: self.owner(place) not in mine)
+
+    def _answer(self, member: ConsumerMember, with_assignment: bool) -> Response:
+        assignment = None
+        if with_assignment:
+            assignment = Response.Assignment(
+                topic_partitions=[
+                    TopicPartitions(topic_id=topic_id, partitions=indexes)
+                    for topic_id, indexes in by_topic(member.assigned).items()
+                ]
+            )
+        return Response(
+            member_id=member.id,
+            member_epoch=member.epoch,
+            heartbeat_interval_ms=self._setting("heartbeat.interval.ms"),
+            assignment=assignment,
+        )
+
+    # -- leaving -------------------------------------------------------------------------------
+
+    def _depart(self, request: Request, ticket: Any) -> Iterator[Effect]:
+        member = self._leaving(request)
+        if request.member_epoch == TEMPORARILY_GONE:
+            gone = replace(member, epoch=TEMPORARILY_GONE, revoking={}, assigned=dict.fromkeys(member.assigned, 0))
+            self._revocations.pop(member.id, None)
+            yield Store((gone.put_assignment(self.id),))
+        else:
+            yield from self._fence([member])
+        yield Reply(ticket, Response(member_id=member.id, member_epoch=request.member_epoch, heartbeat_interval_ms=0))
+
+    def _leaving(self, request: Request) -> ConsumerMember:
+        if request.instance_id is None:
+            return self._known(request.member_id)
+        holder = self.static_member(request.instance_id)
+        if holder is None:
+            raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {request.instance_id} is unknown.")
+        if holder.id != request.member_id:
+            problem = f"Static member {request.member_id} was fenced by {holder.id}."
+            raise BrokerError(ErrorCode.FENCED_INSTANCE_ID, problem)
+        return holder
+
+    def _fence(self, gone: Iterable[ConsumerMember]) -> Iterator[Effect]:
+        """These are members no more: what they had is for others."""
+        puts: list[Put] = []
+        members = dict(self.members)
+        for member in gone:
+            puts += removal(self.id, member.id)
+            del members[member.id]
+            self._sessions.pop(member.id, None)
+            self._revocations.pop(member.id, None)
+        self._refresh(members, True, puts)
+        yield Store(tuple(puts))
+
+    # -- time ----------------------------------------------------------------------------------
+
+    def _begin_session(self, now: float, member_id: str) -> None:
+        self._sessions[member_id] = now + self._setting("session.timeout.ms") / 1000
+        self.deadline = min(self.deadline, self._sessions[member_id])
+
+    def _await_revocation(self, now: float, member: ConsumerMember) -> None:
+        if member.state is MemberState.UNREVOKED_PARTITIONS:
+            until = now + member.rebalance_timeout_ms / 1000
+            self._revocations[member.id] = until, member.epoch
+            self.deadline = min(self.deadline, until)
+        else:
+            self._revocations.pop(member.id, None)
+
+    @effects
+    def tick(self, now: float) -> Iterator[Effect]:
+        """Who has been silent for too long, or keeps what it should give back, is put out."""
+        silent = {member_id for member_id, until in self._sessions.items() if until <= now}
+        slow = {
+            member_id
+            for member_id, (until, epoch) in self._revocations.items()
+            if until <= now and self.members[member_id].epoch == epoch
+        }
+        if late := [self.members[member_id] for member_id in sorted(silent | slow) if member_id in self.members]:
+            yield from self._fence(late)
+        revocations = (until for until, _ in self._revocations.values())
+        self.deadline = min((*self._sessions.values(), *revocations), default=inf)
+
+    def loaded(self, now: float) -> list[Effect]:
+        for member in self.members.values():
+            self._begin_session(now, member.id)
+            self._await_revocation(now, member)
+        return []
+
+    def touch(self, now: float, member_id: str) -> None:
+        """Of these members only a heartbeat is a sign of life."""
+
+    # -- small things --------------------------------------------------------------------------
+
+    def _setting(self, name: str) -> int:
+        """The group's own, or the broker's."""
+        own = self._world.image.config("groups", self.id).get(f"consumer.{name}")
+        value: int = self._world.config[f"group.consumer.{name}"] if own is None else int(own)
+        return value
+
+    def _unknown(self, member_id: str) -> BrokerError:
+        return BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.id}.")
+
+
+def told(member: ConsumerMember, request: Request, caller: Caller) -> ConsumerMember:
+    """The member as it describes itself now; what it does not mention is as before."""
+    names = request.subscribed_topic_names
+    return replace(
+        member,
+        instance_id=member.instance_id if request.instance_id is None else request.instance_id,
+        rack_id=member.rack_id if request.rack_id is None else request.rack_id,
+        rebalance_timeout_ms=member.rebalance_timeout_ms
+        if request.rebalance_timeout_ms == -1
+        else request.rebalance_timeout_ms,
+        topics=member.topics if names is None else frozenset(names),
+        regex=member.regex if request.subscribed_topic_regex is None else request.subscribed_topic_regex,
+        assignor=member.assignor if request.server_assignor is None else request.server_assignor,
+        client_id=caller.client_id,
+        client_host=caller.host,
+        classic=None,
+    )
+
+
+def check_epoch(member: ConsumerMember, request: Request) -> None:
+    """An older epoch will do if it is the last one and the answer with the newer may have been lost.  0 starts over."""
+    epoch = request.member_epoch
+    if epoch in (0, member.epoch):
+        return
+    owned = request.topic_partitions
+    lost = owned is not None and all(place in member.assigned for place in places_in(owned))
+    if epoch != member.previous_epoch or not lost:
+        problem = f"The member's epoch is {member.epoch}, not {epoch}.  It must abandon its partitions and rejoin."
+        raise BrokerError(ErrorCode.FENCED_MEMBER_EPOCH, problem)
+
+
+def is_full(request: Request) -> bool:
+    """Whether the member tells everything, and so may know nothing."""
+    subscribes = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
+    return request.member_epoch == 0 or (
+        request.rebalance_timeout_ms != -1 and subscribes and request.topic_partitions is not None
+    )
+
+
+def places_in(topics: Iterable[Request.TopicPartitions]) -> Iterator[Place]:
+    return ((topic.topic_id, index) for topic in topics for index in topic.partitions)

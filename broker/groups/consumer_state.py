@@ -1,0 +1,271 @@
+"""What is stored of a consumer group (KIP-848), and what follows from it.  Written by `replay` and by nothing else."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from hashlib import blake2b
+from typing import ClassVar
+
+from trilogue.broker.cluster.image import Image
+from trilogue.broker.effects import Put
+from trilogue.broker.groups.consumer_member import (
+    ConsumerMember,
+    MemberState,
+    Place,
+    from_records,
+    put_target,
+    removal,
+)
+from trilogue.broker.groups.offsets import Committed
+from trilogue.broker.groups.world import World
+from trilogue.wire.errors import BrokerError, ErrorCode
+from trilogue.wire.internal.consumer_groups import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
+
+FIRST_EPOCH = 1
+"""Of a group that nobody has subscribed anything in yet."""
+
+MODERN_COMMIT = 9
+"""The first OffsetCommit that knows member epochs."""
+
+
+class ConsumerState:
+    kind: ClassVar[str] = "consumer"
+    protocol_type: ClassVar[str] = "consumer"
+
+    def __init__(self, group_id: str, world: World) -> None:
+        self.id, self._world = group_id, world
+        self.epoch = self.assignment_epoch = FIRST_EPOCH
+        self.metadata_hash = 0
+        self.assigned_ms = 0
+        """When the target assignment was made."""
+        self.members: dict[str, ConsumerMember] = {}
+        self.target: dict[str, frozenset[Place]] = {}
+        self.patterns: dict[str, frozenset[str]] = {}
+        """What each pattern of a member matched when we last looked."""
+        self._statics: dict[str, str] = {}
+        self._owners: dict[Place, str] = {}
+
+    # -- facts ---------------------------------------------------------------------------------
+
+    @property
+    def state_name(self) -> str:
+        if not self.members:
+            return "Empty"
+        if self.epoch > self.assignment_epoch:
+            return "Assigning"
+        reconciled = all(each.is_reconciled_to(self.assignment_epoch) for each in self.members.values())
+        return "Stable" if reconciled else "Reconciling"
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.members
+
+    def static_member(self, instance_id: str) -> ConsumerMember | None:
+        return self.members.get(self._statics.get(instance_id, ""))
+
+    def owner(self, place: Place) -> str | None:
+        """Who has a partition, or has still to give it back."""
+        return self._owners.get(place)
+
+    def subscriptions(self, member: ConsumerMember) -> frozenset[str]:
+        return member.topics | self.patterns.get(member.regex, frozenset())
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return any(topic in self.subscriptions(each) for each in self.members.values())
+
+    def preferred_assignor(self, members: Iterable[ConsumerMember]) -> str:
+        """What most members ask for; the first that is configured, if none does."""
+        votes: dict[str, int] = {}
+        for each in members:
+            if each.assignor is not None:
+                votes[each.assignor] = votes.get(each.assignor, 0) + 1
+        default: str = self._world.config["group.consumer.assignors"][0]
+        return max(votes, key=lambda name: votes[name]) if votes else default
+
+    # -- checks --------------------------------------------------------------------------------
+
+    def check_commit(self, member_id: str, instance_id: str | None, epoch: int, version: int) -> None:
+        """An older epoch will do: see `may_commit`."""
+        if epoch < 0 and not self.members:
+            return
+        member = self._known(member_id)
+        if member.classic is None and version < MODERN_COMMIT:
+            raise BrokerError(ErrorCode.UNSUPPORTED_VERSION)
+        if epoch > member.epoch or (epoch < member.epoch and member.classic is not None):
+            raise stale(member)
+
+    def may_commit(self, member_id: str, epoch: int, place: Place) -> ErrorCode:
+        """Who has a partition since that epoch or longer may not have heard of the newer one yet (KIP-1251)."""
+        member = self.members.get(member_id)
+        if member is None or epoch == member.epoch:
+            return ErrorCode.NONE
+        since = member.assigned.get(place)
+        return ErrorCode.NONE if since is not None and since <= epoch else stale(member).code
+
+    def check_commit_in_transaction(self, member_id: str, instance_id: str | None, epoch: int) -> None:
+        if epoch < 0 and not self.members:
+            return
+        if self._known(member_id).epoch != epoch:
+            raise BrokerError(ErrorCode.ILLEGAL_GENERATION)
+
+    def check_fetch(self, member_id: str | None, epoch: int) -> None:
+        if member_id is None and epoch < 0:
+            return
+        member = self._known(member_id or "")
+        if member.epoch != epoch:
+            raise stale(member)
+
+    def check_offset_delete(self) -> None:
+        """What members are subscribed to is refused by itself."""
+
+    def check_delete(self) -> None:
+        if self.members:
+            raise BrokerError(ErrorCode.NON_EMPTY_GROUP)
+
+    def idle_since_ms(self, committed: Committed) -> int | None:
+        return committed.commit_ms
+
+    def _known(self, member_id: str) -> ConsumerMember:
+        member = self.members.get(member_id)
+        if member is None:
+            raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.id}.")
+        return member
+
+    # -- records -------------------------------------------------------------------------------
+
+    def put_epoch(self, epoch: int, metadata_hash: int) -> Put:
+        value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
+        return Put(ConsumerGroupMetadataKey(group_id=self.id), value)
+
+    def put_assignment_epoch(self, epoch: int, now_ms: int) -> Put:
+        value = ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=now_ms)
+        return Put(ConsumerGroupTargetAssignmentMetadataKey(group_id=self.id), value)
+
+    def put_target(self, member_id: str, places: Iterable[Place]) -> Put:
+        return put_target(self.id, member_id, places)
+
+    def put_pattern(self, pattern: str, topics: Collection[str] | None, now_ms: int) -> Put:
+        key = ConsumerGroupRegularExpressionKey(group_id=self.id, regular_expression=pattern)
+        if topics is None:
+            return Put(key, None)
+        return Put(key, ConsumerGroupRegularExpressionValue(topics=sorted(topics), version=0, timestamp=now_ms))
+
+    def tombstones(self) -> list[Put]:
+        """Nothing is left of the group."""
+        puts = [put for member_id in self.members for put in removal(self.id, member_id)]
+        puts += [self.put_pattern(pattern, None, 0) for pattern in self.patterns]
+        puts.append(Put(ConsumerGroupTargetAssignmentMetadataKey(group_id=self.id), None))
+        puts.append(Put(ConsumerGroupMetadataKey(group_id=self.id), None))
+        return puts
+
+    # -- replay --------------------------------------------------------------------------------
+
+    def replay(self, put: Put) -> None:
+        """Everything but the end of the group."""
+        key, value = put.key, put.value
+        match key:
+            case ConsumerGroupMetadataKey():
+                assert isinstance(value, ConsumerGroupMetadataValue)
+                self.epoch, self.metadata_hash = value.epoch, value.metadata_hash
+            case ConsumerGroupTargetAssignmentMetadataKey():
+                if isinstance(value, ConsumerGroupTargetAssignmentMetadataValue):
+                    self.assignment_epoch, self.assigned_ms = value.assignment_epoch, value.assignment_timestamp
+            case ConsumerGroupMemberMetadataKey():
+                self._replay_member(key.member_id, value)  # type: ignore[arg-type]
+            case ConsumerGroupTargetAssignmentMemberKey():
+                if isinstance(value, ConsumerGroupTargetAssignmentMemberValue):
+                    places = ((each.topic_id, index) for each in value.topic_partitions for index in each.partitions)
+                    self.target[key.member_id] = frozenset(places)
+                else:
+                    self.target.pop(key.member_id, None)
+            case ConsumerGroupCurrentMemberAssignmentKey():
+                self._replay_assignment(key.member_id, value)  # type: ignore[arg-type]
+            case ConsumerGroupRegularExpressionKey():
+                if isinstance(value, ConsumerGroupRegularExpressionValue):
+                    self.patterns[key.regular_expression] = frozenset(value.topics)
+                else:
+                    self.patterns.pop(key.regular_expression, None)
+
+    def _replay_member(self, member_id: str, value: ConsumerGroupMemberMetadataValue | None) -> None:
+        before = self.members.get(member_id, ConsumerMember(member_id))
+        if before.instance_id is not None and self._statics.get(before.instance_id) == member_id:
+            del self._statics[before.instance_id]
+        if value is None:
+            self._release(before)
+            self.members.pop(member_id, None)
+            return
+        if value.instance_id is not None:
+            self._statics[value.instance_id] = member_id
+        self.members[member_id] = replace(
+            before,
+            instance_id=value.instance_id,
+            rack_id=value.rack_id,
+            client_id=value.client_id,
+            client_host=value.client_host,
+            topics=frozenset(value.subscribed_topic_names),
+            regex=value.subscribed_topic_regex or "",
+            rebalance_timeout_ms=value.rebalance_timeout_ms,
+            assignor=value.server_assignor,
+            classic=value.classic_member_metadata,
+        )
+
+    def _replay_assignment(self, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue | None) -> None:
+        before = self.members.get(member_id)
+        if before is None:
+            if value is None:
+                return
+            before = ConsumerMember(member_id)
+        self._release(before)
+        if value is None:
+            after = replace(before, epoch=-1, previous_epoch=-1, state=MemberState.STABLE, assigned={}, revoking={})
+        else:
+            after = replace(
+                before,
+                epoch=value.member_epoch,
+                previous_epoch=value.previous_member_epoch,
+                state=MemberState(value.state),
+                assigned=from_records(value.assigned_partitions, value.member_epoch),
+                revoking=from_records(value.partitions_pending_revocation, value.member_epoch),
+            )
+        self.members[member_id] = after
+        for place in (*after.assigned, *after.revoking):
+            self._owners[place] = member_id
+
+    def _release(self, member: ConsumerMember) -> None:
+        for place in (*member.assigned, *member.revoking):
+            if self._owners.get(place) == member.id:
+                del self._owners[place]
+
+
+def stale(member: ConsumerMember) -> BrokerError:
+    if member.classic is not None:
+        return BrokerError(ErrorCode.ILLEGAL_GENERATION)
+    return BrokerError(ErrorCode.STALE_MEMBER_EPOCH, f"The member's epoch is {member.epoch}.")
+
+
+def fingerprint(topics: Iterable[str], image: Image) -> int:
+    """Of what a group's assignment depends on: its topics that there are, and their partitions.  0 for none.
+
+    Kafka takes another function.  Whoever takes a group over from the other finds it changed, and assigns once more.
+    """
+    known = [image.topics[name] for name in sorted(topics) if name in image.topics]
+    if not known:
+        return 0
+    told = b"".join(each.id + len(each.partitions).to_bytes(4, "big") for each in known)
+    return int.from_bytes(blake2b(told, digest_size=8).digest(), "big", signed=True)
+
+
+def partition_counts(topics: Iterable[str], image: Image) -> Mapping[bytes, int]:
+    return {image.topics[name].id: len(image.topics[name].partitions) for name in topics if name in image.topics}

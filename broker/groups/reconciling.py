@@ -1,0 +1,65 @@
+"""From what a member has to what it should have: give back first, take then, and wait for others in between.
+
+No partition is given to a member before nobody else has it.  That is the law of this file; all else is progress.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+from trilogue.broker.groups.consumer_member import ConsumerMember, Epochs, MemberState, Place
+from trilogue.wire.errors import BrokerError, ErrorCode
+
+
+def reconcile(
+    member: ConsumerMember,
+    target_epoch: int,
+    target: Collection[Place],
+    owned: Collection[Place] | None,
+    is_taken: Callable[[Place], bool],
+) -> ConsumerMember:
+    """The member after its next step.  `owned` is what it says it still has, if it says so; `is_taken`, by others."""
+    match member.state:
+        case MemberState.STABLE:
+            if member.epoch == target_epoch:
+                return member
+            epoch = member.epoch
+        case MemberState.UNREVOKED_PARTITIONS:
+            if still_owns(owned, member.revoking):
+                return member
+            epoch = member.epoch + 1
+        case MemberState.UNRELEASED_PARTITIONS:
+            epoch = member.epoch
+        case _:
+            if owned is None or owned:
+                raise BrokerError(ErrorCode.FENCED_MEMBER_EPOCH, "The member is in a state that nobody knows.")
+            epoch = target_epoch
+    return step(member, epoch, target_epoch, target, owned, is_taken)
+
+
+def step(
+    member: ConsumerMember,
+    epoch: int,
+    target_epoch: int,
+    target: Collection[Place],
+    owned: Collection[Place] | None,
+    is_taken: Callable[[Place], bool],
+) -> ConsumerMember:
+    wanted = set(target)
+    keeps = {place: since for place, since in member.assigned.items() if place in wanted}
+    gives = {place: since for place, since in member.assigned.items() if place not in wanted}
+    if gives and still_owns(owned, gives):
+        return moved(member, MemberState.UNREVOKED_PARTITIONS, epoch, keeps, gives)
+    lacks = wanted - keeps.keys()
+    takes = {place: target_epoch for place in lacks if not is_taken(place)}
+    waits = len(takes) < len(lacks)
+    state = MemberState.UNRELEASED_PARTITIONS if waits else MemberState.STABLE
+    return moved(member, state, target_epoch, {**keeps, **takes}, {})
+
+
+def moved(member: ConsumerMember, state: MemberState, epoch: int, assigned: Epochs, revoking: Epochs) -> ConsumerMember:
+    return replace(member, state=state, previous_epoch=member.epoch, epoch=epoch, assigned=assigned, revoking=revoking)
+
+
+def still_owns(owned: Collection[Place] | None, places: Epochs) -> bool:
+    """Who does not say, may."""
+    return owned is None or any(place in places for place in owned)

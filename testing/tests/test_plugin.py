@@ -1,0 +1,105 @@
+"""The pytest plugin, in a project of somebody else's."""
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+ASKS = """
+    import socket
+
+    def ready(broker):
+        with socket.create_connection((broker.host, broker.port), timeout=5):
+            return True
+"""
+
+
+@pytest.fixture
+def project(pytester):
+    pytester.makeini("[pytest]\naddopts = --strict-markers\nfilterwarnings = error\n")
+    return pytester
+
+
+def test_every_test_has_a_broker_of_its_own(project):
+    project.makepyfile(
+        ASKS
+        + """
+    seen = []
+
+    def test_one(trilogue):
+        assert ready(trilogue)
+        seen.append(trilogue.server)
+
+    def test_other(trilogue):
+        assert ready(trilogue)
+        assert trilogue.server is not seen[0]
+        assert seen[0].stopped.is_set()
+    """
+    )
+
+    project.runpytest().assert_outcomes(passed=2)
+
+
+def test_a_marker_brings_settings(project):
+    project.makepyfile("""
+    import pytest
+
+    @pytest.mark.trilogue({"log.retention.hours": 1}, num_partitions=3)
+    def test_settings(trilogue):
+        assert trilogue.server.config["num.partitions"] == 3
+        assert trilogue.server.config["log.retention.hours"] == 1
+    """)
+
+    project.runpytest().assert_outcomes(passed=1)
+
+
+def test_one_broker_for_the_session(project):
+    project.makepyfile(
+        ASKS
+        + """
+    seen = []
+
+    def test_one(trilogue_session):
+        assert ready(trilogue_session)
+        seen.append(trilogue_session)
+
+    def test_other(trilogue_session):
+        trilogue_session.reset()
+        assert seen == [trilogue_session]
+    """
+    )
+
+    project.runpytest().assert_outcomes(passed=2)
+
+
+def test_a_setting_that_does_not_exist_is_an_error_of_that_test(project):
+    project.makepyfile("""
+    import pytest
+
+    @pytest.mark.trilogue(num_partition=3)
+    def test_settings(trilogue):
+        pass
+    """)
+
+    result = project.runpytest()
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*did you mean num.partitions?*"])
+
+
+def test_fixtures_say_what_they_are(project):
+    result = project.runpytest("--fixtures", "-q")
+
+    result.stdout.fnmatch_lines(["trilogue -- *", "*A broker that speaks Kafka's protocol*"])
+
+
+def test_it_costs_nothing_where_it_is_not_used(project):
+    project.makepyfile("""
+    import sys
+
+    def test_nothing_is_loaded():
+        ours = {name for name in sys.modules if name.startswith("trilogue")}
+        assert ours == {"trilogue", "trilogue.testing", "trilogue.testing.plugin"}
+        assert "trio" not in sys.modules
+    """)
+
+    project.runpytest_subprocess().assert_outcomes(passed=1)
