@@ -6,7 +6,7 @@ READY := .venv/ready
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format jars bench-wire bench-storage compat clean
+.PHONY: help run test check format jars bench-wire bench-storage bench-start compat clean
 
 help:           ## show this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
@@ -38,6 +38,9 @@ bench-wire: $(READY)  ## parse and build: construct, generated code and kafka-py
 
 bench-storage: $(READY)  ## the log: appends beside bare pwrite, look-ups, opening, recovery, compaction
 	$(BIN)/python -m bench.storage
+
+bench-start: $(READY)  ## from exec to the first answer, and memory when idle
+	$(BIN)/python -m bench.start
 
 compat: $(READY)  ## the compatibility suite, against Apache Kafka and against ours
 	$(BIN)/python -m pytest compat_tests --target=apache-kafka

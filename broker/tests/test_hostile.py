@@ -187,6 +187,7 @@ def test_a_bomb_is_stored_as_it_came_and_not_inflated(broker):
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 * 1024
 
 
+@pytest.mark.slow
 def test_a_bomb_for_a_topic_whose_keys_must_be_read_is_bounded(broker):
     """Here the records have to be looked at, so they are inflated, up to a limit."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -81,7 +81,7 @@ def flipped(content: bytes, bit: int) -> bytes:
 @pytest.mark.parametrize(
     "which",
     [
-        pytest.param(-1, id="last"),
+        pytest.param(-1, id="last", marks=pytest.mark.slow),
         pytest.param(-2, id="last but one", marks=pytest.mark.slow),
         pytest.param(4, id="in the middle", marks=pytest.mark.slow),
     ],
