@@ -93,7 +93,7 @@ class Broker:
             raise
         self.view = View(session)
         self.replicas = Replicas(self.node_id, directories, self.clock, self._chance, lambda: self.config)
-        self.office = Office(self.view, self.node_id, self._chance, self._unclean_topics)
+        self.office = Office(self.view, self.node_id, self._chance, self._may_lose_data)
         self.view.listen(self._reconfigure)
         self.groups = Runner(self, OFFSETS_TOPIC, lambda index: GroupCoordinator(index, self))
         self.transactions = Runner(
@@ -253,12 +253,9 @@ class Broker:
         """What the wall's clock shows at a time of trio's."""
         return self.clock() + int((at - trio.current_time()) * 1000)
 
-    def _unclean_topics(self, image: Image) -> set[str]:
-        return {
-            name
-            for name in image.topics
-            if self.config.topic(image.config("topics", name))["unclean.leader.election.enable"]
-        }
+    def _may_lose_data(self, topic: str) -> bool:
+        overrides = self.image.config("topics", topic)
+        return bool(self.config.topic(overrides)["unclean.leader.election.enable"])
 
     # -- what handlers ask ---------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ decision that has become old does nothing.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from trilogue.broker.cluster.image import (
@@ -241,18 +241,25 @@ def life_of(image: Image, broker: int) -> int:
     return image.brokers[broker].epoch if broker in image.brokers else -1
 
 
-def elections(image: Image, unclean: Iterable[str] = ()) -> list[Change]:
+def never(topic: str) -> bool:
+    return False
+
+
+def elections(image: Image, seen: Image | None = None, unclean: Callable[[str], bool] = never) -> list[Change]:
     """Every partition whose leader is gone, or has started anew: its next reign.
 
-    `unclean` are the topics that would rather lose data than wait for a replica that has all of it.
+    `seen` is the image that was looked at last: what is the same in both needs no second look.  `unclean` knows the
+    topics that would rather lose data than wait for a replica that has all of it.
     """
-    wild = set(unclean)
+    known = {} if seen is None or seen.brokers != image.brokers or seen.configs is not image.configs else seen.topics
     changes = []
     for topic in image.topics.values():
+        if known.get(topic.name) is topic:
+            continue
         for index, state in enumerate(topic.partitions):
             if state.leader in image.brokers and state.leader_life == image.brokers[state.leader].epoch:
                 continue
-            after = elect(image, state, topic.name in wild)
+            after = elect(image, state, unclean(topic.name))
             if after is not None:
                 changes.append(Change(topic.name, index, after))
     return changes

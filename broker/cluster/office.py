@@ -40,7 +40,7 @@ PRODUCER_ID_BLOCK = 1000
 
 
 class Office:
-    def __init__(self, view: View, node_id: int, chance: random.Random, unclean: Callable[[Image], set[str]]) -> None:
+    def __init__(self, view: View, node_id: int, chance: random.Random, unclean: Callable[[str], bool]) -> None:
         self._view, self._node_id, self._chance, self._unclean = view, node_id, chance, unclean
         self._producer_ids = iter(range(0))
 
@@ -52,13 +52,15 @@ class Office:
 
     async def run(self) -> None:
         """Never ends."""
+        settled: Image | None = None
         while True:
             image = self._view.image
             try:
                 if image.controller == -1:
                     await self._take()
                 elif self.holds:
-                    await self._elect(image)
+                    await self._elect(image, settled)
+                    settled = image
             except Conflict as conflict:
                 logger.debug("decided on what has changed meanwhile: %s", conflict)
             await self._view.newer_than(image)
@@ -76,8 +78,8 @@ class Office:
         name = to_json(version=2, brokerid=self._node_id)
         await self._view.session.commit([Create(CONTROLLER, name, ephemeral=True), raised])
 
-    async def _elect(self, image: Image) -> None:
-        changes = controller.elections(image, self._unclean(image))
+    async def _elect(self, image: Image, settled: Image | None) -> None:
+        changes = controller.elections(image, settled, self._unclean)
         for at in range(0, len(changes), ELECTIONS_PER_COMMIT):
             await self._commit(
                 image, [each.op(image.controller_epoch) for each in changes[at : at + ELECTIONS_PER_COMMIT]]

@@ -1,5 +1,7 @@
 """Images, and what the controller decides on them: plain values in, plain values out."""
 
+from dataclasses import replace
+
 import pytest
 
 from trilogue.broker.cluster.controller import (
@@ -194,7 +196,17 @@ def test_without_a_replica_in_sync_there_is_no_leader_and_the_isr_stays():
 def test_an_unclean_election_happens_only_where_it_is_allowed():
     image = cluster(2, topics=[topic(state((1, 2), 1, 4, (1,)))])
 
-    assert elections(image, unclean=["t"]) == [Change("t", 0, state((1, 2), 2, 5, (2,)))]
+    assert elections(image, unclean=lambda name: name == "t") == [Change("t", 0, state((1, 2), 2, 5, (2,)))]
+
+
+def test_what_was_settled_is_not_looked_at_again_until_brokers_or_settings_change():
+    waiting = cluster(2, topics=[topic(state((1, 2), 1, 4, (1,)))])
+
+    assert elections(waiting, seen=waiting) == []
+    assert len(elections(replace(waiting, configs={}), seen=waiting)) == 1, (
+        "somebody may have allowed an unclean election"
+    )
+    assert len(elections(replace(waiting, brokers=cluster(2, 3).brokers), seen=waiting)) == 1
 
 
 def test_the_preferred_leader_takes_over_only_if_it_lives_and_is_in_sync():
