@@ -6,7 +6,7 @@ READY := .venv/ready
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format jars bench-wire bench-storage bench-start compat clean
+.PHONY: help run test check format jars bench-wire bench-storage bench-start compat compat-record clean
 
 help:           ## show this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
@@ -45,6 +45,9 @@ bench-start: $(READY)  ## from exec to the first answer, and memory when idle
 compat: $(READY)  ## the compatibility suite, against Apache Kafka and against ours
 	$(BIN)/python -m pytest compat_tests --target=apache-kafka
 	$(BIN)/python -m pytest compat_tests
+
+compat-record: $(READY)  ## ask Apache Kafka everything again, and write down its answers
+	$(BIN)/python -m compat_tests.differential.record
 
 clean:          ## remove the virtual environment and what tools leave behind
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info

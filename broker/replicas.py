@@ -7,7 +7,7 @@ nobody writes; deciding and adopting the result happen here.
 import logging
 import os
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from uuid import UUID
 
@@ -51,6 +51,8 @@ class Replicas:
                     self._put_aside(directory, key)
                 else:
                     self._on_disk[key] = directory
+        self._saved: dict[str, object] = {}
+        """By directory, what the last checkpoint said."""
 
     # -- finding -------------------------------------------------------------------------------
 
@@ -265,19 +267,22 @@ class Replicas:
             except OSError as error:
                 self._failed(partition, error)
 
-    def checkpoint(self) -> None:
-        """Write down how far everything has come."""
+    async def checkpoint(self) -> None:
+        """Write down how far everything has come, if it has come any further; in a thread, since it is synced."""
         for directory in self.directories:
             if directory.failed is not None:
                 continue
             logs = self.logs_in(directory)
+            reached = {key: self._partitions[key].high_watermark for key in logs}
+            state = (
+                reached,
+                {key: (log.recovery_point, log.start_offset, log.clean_offset) for key, log in logs.items()},
+            )
+            if self._saved.get(directory.path) == state:
+                continue
             try:
-                directory.save_high_watermarks(
-                    {key: each.high_watermark for key, each in self._partitions.items() if key in logs}
-                )
-                directory.save_recovery_points(logs)
-                directory.save_log_starts(logs)
-                directory.save_cleaned_to(logs)
+                await trio.to_thread.run_sync(save, directory, logs, reached)
+                self._saved[directory.path] = state
             except OSError as error:
                 directory.fail(error, logs.values())
 
@@ -300,3 +305,10 @@ class Replicas:
                 except OSError as error:
                     directory.fail(error)
             directory.close(logs, clean=True, now_ms=self._clock_ms(), broker_epoch=broker_epoch)
+
+
+def save(directory: DataDirectory, logs: Mapping[Key, Log], high_watermarks: Mapping[Key, int]) -> None:
+    directory.save_high_watermarks(high_watermarks)
+    directory.save_recovery_points(logs)
+    directory.save_log_starts(logs)
+    directory.save_cleaned_to(logs)

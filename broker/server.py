@@ -136,7 +136,7 @@ class Broker:
                 tasks.start_soon(gate.sweep)
                 tasks.start_soon(self._every, "log.retention.check.interval.ms", self.replicas.expire)
                 tasks.start_soon(self._every, "log.cleaner.backoff.ms", self.replicas.compact)
-                tasks.start_soon(self._every, "replica.high.watermark.checkpoint.interval.ms", self._checkpoint)
+                tasks.start_soon(self._every, "replica.high.watermark.checkpoint.interval.ms", self.replicas.checkpoint)
                 tasks.start_soon(self._flush_regularly)
                 task_status.started()
                 await self._stop.wait()
@@ -229,9 +229,6 @@ class Broker:
         while True:
             await trio.sleep(self.config[setting] / 1000)
             await work()
-
-    async def _checkpoint(self) -> None:
-        self.replicas.checkpoint()
 
     async def _flush_regularly(self) -> None:
         while True:

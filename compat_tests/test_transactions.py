@@ -4,7 +4,9 @@ Every client is led through the same verbs.  Java 4.4 goes by transaction.versio
 """
 
 import itertools
+import json
 import os
+import re
 import subprocess
 import time
 import uuid
@@ -419,3 +421,39 @@ def test_kafka_transactions_lists_describes_and_aborts(bootstrap: str, topic: st
     assert visible(bootstrap, topic) == []
     _, writer = tool("describe-producers", "--topic", topic, "--partition", "1")
     assert writer[-1] == "None"
+
+
+@pytest.mark.java
+def test_kafkas_own_decoder_reads_what_the_coordinator_keeps(target: str, tmp_path: Path) -> None:
+    if target != "trilogue":
+        pytest.skip("Kafka reads its own")
+    with Trilogue(tmp_path, transaction_state_log_num_partitions="1") as broker:
+        topic = make_topic(broker.bootstrap)
+        producer = Librdkafka(broker.bootstrap, "shop", 60_000)
+        producer.init()
+        producer.begin()
+        producer.send(topic, 1, "kept")
+        producer.commit()
+        broker.stop()
+    log = tmp_path / "data" / "__transaction_state-0" / f"{0:020}.log"
+    try:
+        command = apache.command(
+            "org.apache.kafka.tools.DumpLogSegments",
+            "--transaction-log-decoder",
+            "--print-data-log",
+            "--files",
+            str(log),
+        )
+    except jars.Missing as missing:
+        pytest.skip(f"needs Java: {missing}")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr[-2000:]
+    kept = [json.loads(payload)["data"] for payload in re.findall(r"payload: (.*)", done.stdout)]
+    here = [{"topic": topic, "partitionIds": [1]}]
+
+    assert [(each["transactionStatus"], each["transactionPartitions"]) for each in kept] == [
+        (0, None),  # Empty
+        (1, here),  # Ongoing
+        (2, here),  # PrepareCommit
+        (4, []),  # CompleteCommit
+    ]

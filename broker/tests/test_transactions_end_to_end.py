@@ -1,8 +1,10 @@
 """Transactions through a whole broker: what time does, and what readers see."""
 
+import contextlib
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,18 +17,20 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from trilogue.broker.api import APIS
 from trilogue.broker.config import DEVELOPMENT, BrokerConfig
 from trilogue.broker.connection import Peer
+from trilogue.broker.markers import AT_ONCE
 from trilogue.broker.server import Broker
 from trilogue.broker.tests.running import Raw, running
 from trilogue.storage.slices import Slice
 from trilogue.wire.apis.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, Topic
 from trilogue.wire.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from trilogue.wire.apis.delete_topics import DeleteTopicsRequest
 from trilogue.wire.apis.describe_transactions import DescribeTransactionsRequest
 from trilogue.wire.apis.end_txn import EndTxnRequest, EndTxnResponse
 from trilogue.wire.apis.fetch import FetchRequest, FetchResponse
 from trilogue.wire.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from trilogue.wire.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from trilogue.wire.apis.produce import ProduceRequest, ProduceResponse
-from trilogue.wire.errors import ErrorCode
+from trilogue.wire.errors import BrokerError, ErrorCode
 from trilogue.wire.records import ControlType, Record, batches, build, end_transaction
 
 PARTITIONS = 2
@@ -47,9 +51,9 @@ def end(name: str, producer_id: int, epoch: int, committed: bool) -> EndTxnReque
     return EndTxnRequest(transactional_id=name, producer_id=producer_id, producer_epoch=epoch, committed=committed)
 
 
-def create(topic: str) -> CreateTopicsRequest:
+def create(topic: str, partitions: int = PARTITIONS) -> CreateTopicsRequest:
     wish = CreateTopicsRequest.Topic(
-        name=topic, num_partitions=PARTITIONS, replication_factor=1, assignments=[], configs=[]
+        name=topic, num_partitions=partitions, replication_factor=1, assignments=[], configs=[]
     )
     return CreateTopicsRequest(topics=[wish], timeout_ms=5000)
 
@@ -166,33 +170,112 @@ def test_time_aborts_what_takes_too_long_and_forgets_who_is_silent():
 def test_what_was_decided_is_carried_out_after_a_restart(tmp_path):
     """The coordinator's record was written, and no marker: as after a crash in between."""
 
-    async def life(act: Any) -> None:
-        async with trio.open_nursery() as nursery:
-            broker = Broker(config)
-            await nursery.start(broker.run)
-            await act(broker)
-            broker.stop()
+    async def decide() -> None:
+        async with living(tmp_path) as broker:
+            await ask(broker, create("orders"), 5)
+            await ask(broker, find("shop"), 2)
+            me = await ask(broker, init("shop"), 5)
+            await ask(broker, write("shop", me.producer_id, 0, 0, ("orders", 0), b"kept"), 12)
+            broker.transactions.send = lambda message: None  # the power fails here
+            await ask(broker, end("shop", me.producer_id, 0, True), 5)
+            assert await state_of(broker, "shop") == ("PrepareCommit", 1)
 
-    async def decide(broker: Broker) -> None:
-        await ask(broker, create("orders"), 5)
-        await ask(broker, find("shop"), 2)
-        me = await ask(broker, init("shop"), 5)
-        await ask(broker, write("shop", me.producer_id, 0, 0, ("orders", 0), b"kept"), 12)
-        broker.transactions.send = lambda message: None  # the power fails here
-        await ask(broker, end("shop", me.producer_id, 0, True), 5)
-        assert await state_of(broker, "shop") == ("PrepareCommit", 1)
+    async def look() -> None:
+        async with living(tmp_path) as broker:
+            await trio.testing.wait_all_tasks_blocked(0.05)  # it has been loaded
+            assert await state_of(broker, "shop") == ("CompleteCommit", 1)
+            answer = await ask(broker, read("orders", 0), 11)
+            assert committed_values(answer.responses[0].partitions[0]) == [b"kept"]
 
-    async def look(broker: Broker) -> None:
-        await trio.testing.wait_all_tasks_blocked(0.05)  # it has been loaded
-        assert await state_of(broker, "shop") == ("CompleteCommit", 1)
-        answer = await ask(broker, read("orders", 0), 11)
-        assert committed_values(answer.responses[0].partitions[0]) == [b"kept"]
+    trio.run(decide)
+    trio.run(look)
 
-    config = BrokerConfig.parse(
-        {**DEVELOPMENT, "listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path / "data")}
+
+@contextlib.asynccontextmanager
+async def living(folder: Path) -> AsyncIterator[Broker]:
+    config = BrokerConfig.parse({**DEVELOPMENT, "listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(folder)})
+    async with trio.open_nursery() as nursery:
+        broker = Broker(config)
+        await nursery.start(broker.run)
+        yield broker
+        broker.stop()
+
+
+async def begun(broker: Broker, *places: tuple[str, int]) -> InitProducerIdResponse:
+    """A transaction of the first generation that includes these."""
+    await ask(broker, find("shop"), 2)
+    me = await ask(broker, init("shop"), 5)
+    adding = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id="shop",
+        v3_and_below_producer_id=me.producer_id,
+        v3_and_below_producer_epoch=me.producer_epoch,
+        v3_and_below_topics=[
+            Topic(name=name, partitions=[index for topic, index in places if topic == name])
+            for name in sorted({topic for topic, _ in places})
+        ],
     )
-    for act in (decide, look):
-        trio.run(life, act)
+    answer = await ask(broker, adding, 3)
+    codes = {each.partition_error_code for topic in answer.results_by_topic_v3_and_below
+             for each in topic.results_by_partition}  # fmt: skip
+    assert codes == {ErrorCode.NONE}
+    return me
+
+
+def test_markers_for_very_many_partitions_are_left_to_a_task(tmp_path):
+    async def main() -> None:
+        async with living(tmp_path) as broker:
+            await ask(broker, create("wide", AT_ONCE + 1), 5)
+            me = await begun(broker, *(("wide", index) for index in range(AT_ONCE + 1)))
+            await ask(broker, end("shop", me.producer_id, 0, True), 4)
+            assert await state_of(broker, "shop") == ("PrepareCommit", 0)
+            assert (await ask(broker, init("shop"), 5)).error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+            with trio.fail_after(5):
+                await trio.testing.wait_all_tasks_blocked(0.05)
+            assert await state_of(broker, "shop") == ("CompleteCommit", 0)
+            ends = {broker.replicas.leader("wide", index).log.end_offset for index in range(AT_ONCE + 1)}
+            assert ends == {1}
+
+    trio.run(main)
+
+
+def test_a_deleted_topic_does_not_hold_up_its_transactions(tmp_path):
+    async def main() -> None:
+        async with living(tmp_path) as broker:
+            await ask(broker, create("orders"), 5)
+            await ask(broker, create("doomed"), 5)
+            me = await begun(broker, ("orders", 0), ("doomed", 1))
+            await ask(broker, DeleteTopicsRequest(topic_names=["doomed"], timeout_ms=5000), 5)
+            answer = await ask(broker, end("shop", me.producer_id, 0, True), 4)
+            assert answer.error_code == ErrorCode.NONE
+            assert await state_of(broker, "shop") == ("CompleteCommit", 0)
+
+    trio.run(main)
+
+
+def test_a_marker_waits_for_a_leader_that_is_not_there(tmp_path):
+    """Somebody else leads the partition and cannot be reached; then we lead it."""
+
+    async def main() -> None:
+        async with living(tmp_path) as broker:
+            await ask(broker, create("orders"), 5)
+            me = await begun(broker, ("orders", 0))
+            tried = []
+
+            async def elsewhere(node_id: int, request: Any, version: int, answer: Any) -> Any:
+                tried.append((node_id, request.markers[0].topics[0].name, version))
+                raise BrokerError(ErrorCode.BROKER_NOT_AVAILABLE)
+
+            broker.elsewhere = elsewhere
+            broker.node_id = 99
+            await ask(broker, end("shop", me.producer_id, 0, True), 4)
+            await trio.sleep(0.03)
+            assert set(tried) == {(1, "orders", 2)}
+            assert await state_of(broker, "shop") == ("PrepareCommit", 0)
+            broker.node_id = 1
+            await trio.sleep(0.2)
+            assert await state_of(broker, "shop") == ("CompleteCommit", 0)
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
 
 
 # -- readers see what was committed, and nothing else --------------------------------------------------

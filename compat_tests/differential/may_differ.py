@@ -31,11 +31,20 @@ FIELDS: dict[str, tuple[Rule, str]] = {
     "port": (hidden, "where the broker was started"),
     "cluster_id": (whether, "drawn by each cluster"),
     "ProduceResponse.error_message": (hidden, "Kafka is silent about most refusals; we say what is wrong"),
+    "FindCoordinatorResponse.error_message": (hidden, "Kafka says NONE where there is nothing to say"),
     "error_message": (whether, "each broker has its own words; that there are any is compared"),
     "batch_index_error_message": (whether, "as error_message"),
     "log_append_time_ms": (whether, "the clock"),
     "FetchResponse.session_id": (unless_zero, "drawn by each broker"),
     "InitProducerIdResponse.producer_id": (whether, "handed out in blocks that depend on what was before"),
+    "EndTxnResponse.producer_id": (whether, "as InitProducerId's"),
+    "DescribeTransactionsResponse.producer_id": (whether, "as InitProducerId's"),
+    "DescribeTransactionsResponse.transaction_start_time_ms": (whether, "the clock"),
+    "ListTransactionsResponse.producer_id": (whether, "as InitProducerId's"),
+    "WriteTxnMarkersResponse.producer_id": (whether, "as InitProducerId's"),
+    "JoinGroupResponse.member_id": (whether, "drawn by each broker"),
+    "JoinGroupResponse.leader": (whether, "a member's id"),
+    "DescribeGroupsResponse.member_id": (whether, "drawn by each broker"),
     "ApiVersionsResponse.supported_features": (hidden, "ours are those that we have built"),
     "ApiVersionsResponse.finalized_features": (hidden, "as supported_features"),
     "ApiVersionsResponse.finalized_features_epoch": (hidden, "the offset of Kafka's metadata log"),
@@ -50,6 +59,8 @@ UNORDERED: dict[str, str] = {
     "ProduceResponse.responses": "Kafka tells the known before the unknown, both in the order of a hash table",
     "ProduceResponse.partition_responses": "a hash table",
     "ListOffsetsResponse.partitions": "a hash table",
+    "DescribeGroupsResponse.groups": "the order in which their coordinators answer",
+    "DescribeTransactionsResponse.partitions": "a hash table",
 }
 
 
@@ -63,6 +74,10 @@ KNOWN = [
     Known(
         r"Produce \| wrong_records: (gzip|zstd) that is not \| .*",
         "we do not inflate what producers send, unless something depends on it (storage/validation.py)",
+    ),
+    Known(
+        r"Produce \| in_transactions: .* \| .*\.log_start_offset",
+        "a fenced producer: Kafka finds out before it looks for the log, we while we write",
     ),
     Known(
         r"CreateTopics \| .* \| \.topics\[\d\]\.configs\[21\]\.config_source",

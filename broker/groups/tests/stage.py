@@ -118,7 +118,7 @@ class Stage:
 
     def at(self, now):
         """It is so late now."""
-        self.world.now_ms += int((now - self.now) * 1000)
+        self.world.now_ms += round((now - self.now) * 1000)
         self.now = now
         if self.machine.deadline <= now:
             self.carry_out(self.machine.tick(now))

@@ -74,7 +74,7 @@ def test_every_partition_that_somebody_wants_has_one_member_who_wants_it(name, m
     before=st.dictionaries(st.sampled_from("abcdefgh"), st.frozensets(st.tuples(st.just(T), st.integers(0, 19)))),
 )
 def test_uniform_shares_differ_by_one_at_most(count, members, before):
-    shares = uniformly(task(dict.fromkeys(members, [T]), {T: count}, before))
+    shares = uniformly(task({name: [T] for name in members}, {T: count}, before))
     sizes = [len(share) for share in shares.values()]
     assert max(sizes) - min(sizes) <= 1
 

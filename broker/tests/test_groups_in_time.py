@@ -1,0 +1,160 @@
+"""Groups in a whole broker whose clock jumps: what the pure tests assume of the runner is so."""
+
+import contextlib
+import inspect
+
+import trio
+from trio.testing import MockClock
+
+from trilogue.broker.api import APIS
+from trilogue.broker.cluster.controller import NewTopic
+from trilogue.broker.config import DEVELOPMENT, BrokerConfig
+from trilogue.broker.connection import Peer
+from trilogue.broker.server import Broker
+from trilogue.wire.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from trilogue.wire.apis.find_coordinator import FindCoordinatorRequest
+from trilogue.wire.apis.heartbeat import HeartbeatRequest
+from trilogue.wire.apis.join_group import JoinGroupRequest
+from trilogue.wire.apis.list_groups import ListGroupsRequest
+from trilogue.wire.apis.offset_commit import OffsetCommitRequest
+from trilogue.wire.apis.offset_fetch import OffsetFetchRequest
+from trilogue.wire.apis.sync_group import SyncGroupRequest
+from trilogue.wire.errors import ErrorCode
+
+
+class Asker:
+    """Puts requests to the handlers, as a connection would."""
+
+    def __init__(self, broker):
+        self._broker = broker
+
+    async def __call__(self, request, version):
+        peer = Peer("PLAINTEXT", "127.0.0.1", ("127.0.0.1", 9092))
+        peer.version, peer.client_id = version, "c"
+        answer = APIS[request.api_key].handler(self._broker, request, peer)
+        return await answer if inspect.iscoroutine(answer) else answer
+
+
+@contextlib.asynccontextmanager
+async def running(folder, **settings):
+    given = {name.replace("_", "."): value for name, value in settings.items()}
+    config = {**DEVELOPMENT, "listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(folder), **given}
+    broker = Broker(BrokerConfig.parse(config))
+    async with trio.open_nursery() as nursery:
+        await nursery.start(broker.run)
+        ask = Asker(broker)
+        await ask(FindCoordinatorRequest(key="g", key_type=0), 3)
+        if "t" not in broker.image.topics:
+            await broker.office.create_topic(NewTopic("t", 2, 1, {}, {}), (1, 1))
+        yield ask
+        broker.stop()
+
+
+def in_jumping_time(story, *arguments):
+    trio.run(story, *arguments, clock=MockClock(autojump_threshold=0))
+
+
+def join(member="", session_ms=10_000):
+    return JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=session_ms,
+        rebalance_timeout_ms=60_000,
+        member_id=member,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequest.Protocol(name="range", metadata=b"")],
+    )
+
+
+def sync(member, generation, **assignments):
+    given = [SyncGroupRequest.Assignment(member_id=each, assignment=it) for each, it in assignments.items()]
+    return SyncGroupRequest(group_id="g", generation_id=generation, member_id=member, assignments=given)
+
+
+def heartbeat(member, generation):
+    return HeartbeatRequest(group_id="g", generation_id=generation, member_id=member)
+
+
+def commit(offset):
+    partition = OffsetCommitRequest.Topic.Partition(partition_index=0, committed_offset=offset, committed_metadata="")
+    topic = OffsetCommitRequest.Topic(name="t", partitions=[partition])
+    return OffsetCommitRequest(group_id="g", topics=[topic])
+
+
+def test_a_silent_member_is_gone_to_the_second_and_the_others_begin_anew(tmp_path):
+    in_jumping_time(silent_member, tmp_path)
+
+
+async def silent_member(folder):
+    async with running(folder) as ask:
+        first = await ask(join(), 3)
+        await ask(sync(first.member_id, 1), 3)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask, join(), 3)
+            await trio.testing.wait_all_tasks_blocked()
+            assert (await ask(heartbeat(first.member_id, 1), 3)).error_code == ErrorCode.REBALANCE_IN_PROGRESS
+            again = await ask(join(first.member_id), 3)
+        assert (again.generation_id, len(again.members)) == (2, 2)
+        await ask(sync(first.member_id, 2), 3)  # the other one never asks for its part, nor heartbeats
+
+        begin = trio.current_time()
+        while (await ask(heartbeat(first.member_id, 2), 3)).error_code == ErrorCode.NONE:  # noqa: ASYNC110
+            await trio.sleep(1)
+        assert trio.current_time() - begin == 10
+        alone = await ask(join(first.member_id), 3)
+        assert (alone.generation_id, len(alone.members)) == (3, 1)
+
+
+def test_a_new_group_waits_its_delay_and_no_longer(tmp_path):
+    in_jumping_time(delay, tmp_path)
+
+
+async def delay(folder):
+    async with running(folder, group_initial_rebalance_delay_ms="3000") as ask:
+        begin = trio.current_time()
+        await ask(join(), 3)
+        assert trio.current_time() - begin == 3
+
+
+def test_a_consumer_group_loses_who_is_silent(tmp_path):
+    in_jumping_time(consumer_group, tmp_path)
+
+
+async def consumer_group(folder):
+    async with running(folder) as ask:
+        begin = trio.current_time()
+        answer = await ask(
+            ConsumerGroupHeartbeatRequest(
+                group_id="n",
+                member_id="m",
+                member_epoch=0,
+                rebalance_timeout_ms=1000,
+                subscribed_topic_names=["t"],
+                topic_partitions=[],
+            ),
+            1,
+        )
+        assert answer.assignment.topic_partitions[0].partitions == [0, 1]
+        still = ConsumerGroupHeartbeatRequest(group_id="n", member_id="m", member_epoch=answer.member_epoch)
+        assert (await ask(still, 1)).assignment is None
+        states = []
+        while not states or states[-1] != "Empty":
+            await trio.sleep(1)
+            states = [each.group_state for each in (await ask(ListGroupsRequest(), 5)).groups if each.group_id == "n"]
+        assert trio.current_time() - begin == 45
+
+
+def test_groups_and_offsets_are_loaded_again(tmp_path):
+    in_jumping_time(restart, tmp_path)
+
+
+async def restart(folder):
+    async with running(folder) as ask:
+        assert (await ask(commit(7), 5)).topics[0].partitions[0].error_code == ErrorCode.NONE
+        first = await ask(join(), 3)
+        await ask(sync(first.member_id, 1, **{first.member_id: b"mine"}), 3)
+    async with running(folder) as ask:
+        asked = OffsetFetchRequest(group_id="g", topics=None)
+        while (found := await ask(asked, 7)).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:  # noqa: ASYNC110
+            await trio.sleep(0.01)
+        assert [each.committed_offset for topic in found.topics for each in topic.partitions] == [7]
+        assert (await ask(sync(first.member_id, 1), 3)).assignment == b"mine"
