@@ -13,7 +13,6 @@ import sys
 import tempfile
 import time
 import tracemalloc
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -176,8 +175,8 @@ def look_ups(folder: Path) -> None:
 
 def many(folder: Path, count: int) -> None:
     """`count` partitions that were written to once and closed properly."""
-    node = DataDirectory(folder, cluster_id="bench", node_id=1, new_id=uuid.UUID(int=1))
-    log = node.open_log("t", 0, LogConfig(), NOW, uuid.UUID(int=2))
+    node = DataDirectory(folder, cluster_id="bench", node_id=1, new_id=(1).to_bytes(16, "big"))
+    log = node.open_log("t", 0, LogConfig(), NOW, (2).to_bytes(16, "big"))
     for number in range(3):
         sent = batch(KIB, producer_id=number, producer_epoch=0, base_sequence=0)
         log.append_as_leader(memoryview(sent), leader_epoch=0, now_ms=NOW)
@@ -197,7 +196,7 @@ def openings(folder: Path) -> None:
         times = []
         for _ in range(3):
             (folder / "many/.kafka_cleanshutdown").write_bytes(b'{"version":0,"brokerEpoch":1}')
-            node = DataDirectory(folder / "many", cluster_id="bench", node_id=1, new_id=uuid.UUID(int=1))
+            node = DataDirectory(folder / "many", cluster_id="bench", node_id=1, new_id=(1).to_bytes(16, "big"))
             start = time.perf_counter()
             logs = open_all(node, topic, count)
             times.append(time.perf_counter() - start)

@@ -9,7 +9,6 @@ import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from uuid import UUID
 
 import trio
 
@@ -107,11 +106,11 @@ class Replicas:
         home = self._on_disk.get(key) or self._least_filled()
         config = self._config().topic(image.config("topics", topic.name))
         jitter = self._chance.randrange(config["segment.jitter.ms"]) if config["segment.jitter.ms"] else 0
-        log = home.open_log(topic.name, index, config.log_config(jitter), self._clock_ms(), UUID(bytes=topic.id))
-        if log.topic_id is not None and log.topic_id.bytes != topic.id:
+        log = home.open_log(topic.name, index, config.log_config(jitter), self._clock_ms(), topic.id)
+        if log.topic_id is not None and log.topic_id != topic.id:
             # Files of an earlier topic of that name: it was deleted while we were not looking.
             self._discard(log, home)
-            log = home.open_log(topic.name, index, config.log_config(jitter), self._clock_ms(), UUID(bytes=topic.id))
+            log = home.open_log(topic.name, index, config.log_config(jitter), self._clock_ms(), topic.id)
         high_watermark = home.high_watermarks.get(key, 0)
         partition = Partition(
             self._node_id, topic.name, index, topic.id, log, high_watermark, config["min.insync.replicas"]

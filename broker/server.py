@@ -168,7 +168,7 @@ class Broker:
         try:
             cluster_id = self._known_cluster_id(paths)
             for path in paths:
-                new_id = UUID(bytes=self._chance.randbytes(16))
+                new_id = self._chance.randbytes(16)
                 directories.append(
                     DataDirectory(path, cluster_id=cluster_id, node_id=self.node_id, new_id=new_id, pool=pool)
                 )

@@ -3,12 +3,11 @@
 A checkpoint is a version (always 0), a count, and as many lines; it is replaced as a whole.  A damaged one is
 worth nothing and is reported as such by `DamagedFile`: whoever asked knows how to do without."""
 
-import base64
 import re
-import uuid
 from collections.abc import Iterable, Mapping
 
 from trilogue.storage.files import read_file, replace_file
+from trilogue.wire.ids import uuid_bytes, uuid_text
 
 VERSION = 0
 
@@ -67,25 +66,21 @@ def read_offsets(path: str) -> dict[Partition, int]:
     return {(topic, partition): offset for topic, partition, offset in rows}
 
 
-def render_uuid(value: uuid.UUID) -> str:
-    """Kafka's spelling of a uuid: 22 characters of URL-safe base64."""
-    return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
+def parse_id(text: str) -> bytes:
+    """An id as Kafka spells it; DamagedFile for what is none."""
+    try:
+        return uuid_bytes(text)
+    except ValueError as error:
+        raise DamagedFile(str(error)) from None
 
 
-def parse_uuid(text: str) -> uuid.UUID:
-    """The reverse of `render_uuid`."""
-    if not re.fullmatch(r"[A-Za-z0-9_-]{22}", text):
-        raise DamagedFile(f"{text!r} is not a uuid")
-    return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=="))
-
-
-def write_partition_metadata(path: str, topic_id: uuid.UUID) -> None:
+def write_partition_metadata(path: str, topic_id: bytes) -> None:
     """Say which topic a partition's folder belongs to; a topic made anew under the same name has another
     id."""
-    replace_file(path, f"version: {VERSION}\ntopic_id: {render_uuid(topic_id)}".encode())
+    replace_file(path, f"version: {VERSION}\ntopic_id: {uuid_text(topic_id)}".encode())
 
 
-def read_partition_metadata(path: str) -> uuid.UUID | None:
+def read_partition_metadata(path: str) -> bytes | None:
     """The topic's id, or None where the file is missing."""
     content = read_file(path)
     if content is None:
@@ -93,7 +88,7 @@ def read_partition_metadata(path: str) -> uuid.UUID | None:
     match = re.fullmatch(rb"version: (\d+)\r?\ntopic_id: (\S+)\s*", content)
     if not match or int(match[1]) != VERSION:
         raise DamagedFile("not a version 0 partition.metadata")
-    return parse_uuid(match[2].decode("ascii", "replace"))
+    return parse_id(match[2].decode("ascii", "replace"))
 
 
 def write_properties(path: str, values: Mapping[str, str]) -> None:

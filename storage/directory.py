@@ -8,7 +8,6 @@ import json
 import logging
 import os
 import shutil
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 
 from trilogue.storage import checkpoint, names
@@ -21,12 +20,12 @@ from trilogue.storage.checkpoint import (
     RECOVERY_POINTS,
     DamagedFile,
     Partition,
-    parse_uuid,
-    render_uuid,
+    parse_id,
 )
 from trilogue.storage.config import LogConfig
 from trilogue.storage.files import Handle, OpenFiles, read_file, replace_file, sync_directory, unlink_if_there
 from trilogue.storage.log import SHARED_FILES, Log
+from trilogue.wire.ids import uuid_text
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +50,7 @@ class DataDirectory:
         *,
         cluster_id: str,
         node_id: int,
-        new_id: uuid.UUID,
+        new_id: bytes,
         pool: OpenFiles = SHARED_FILES,
     ) -> None:
         """Open it, or make it.  `new_id` becomes its id if it has none yet."""
@@ -83,7 +82,7 @@ class DataDirectory:
             raise DirectoryInUse(f"{self.path} is in use by another broker") from error
         return lock
 
-    def _identify(self, cluster_id: str, node_id: int, new_id: uuid.UUID) -> uuid.UUID:
+    def _identify(self, cluster_id: str, node_id: int, new_id: bytes) -> bytes:
         path = self._path(META_PROPERTIES)
         found = checkpoint.read_properties(path)
         if not found:
@@ -91,7 +90,7 @@ class DataDirectory:
                 path,
                 {
                     "node.id": str(node_id),
-                    "directory.id": render_uuid(new_id),
+                    "directory.id": uuid_text(new_id),
                     "version": str(META_VERSION),
                     "cluster.id": cluster_id,
                 },
@@ -105,9 +104,9 @@ class DataDirectory:
                 f"not to node {node_id} of cluster {cluster_id}"
             )
         if "directory.id" not in found:
-            checkpoint.write_properties(path, {**found, "directory.id": render_uuid(new_id)})
+            checkpoint.write_properties(path, {**found, "directory.id": uuid_text(new_id)})
             return new_id
-        return parse_uuid(found["directory.id"])
+        return parse_id(found["directory.id"])
 
     def _read_clean_shutdown(self) -> int | None:
         """Read and remove the marker: if we crash from here on, the end is not clean."""
@@ -142,7 +141,7 @@ class DataDirectory:
         return sorted(partition for partition in found if partition is not None)
 
     def open_log(
-        self, topic: str, partition: int, config: LogConfig, now_ms: int, topic_id: uuid.UUID | None = None
+        self, topic: str, partition: int, config: LogConfig, now_ms: int, topic_id: bytes | None = None
     ) -> Log:
         """Open a partition's log with what the checkpoints know about it.
 

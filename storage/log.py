@@ -9,7 +9,6 @@ patch, one `pwrite`.  What is not plain there goes through `validation.py` first
 
 import logging
 import os
-import uuid
 from collections.abc import Iterator
 from struct import Struct
 from struct import error as StructError
@@ -76,7 +75,7 @@ class Log(Upkeep):
         config: LogConfig,
         now_ms: int,
         *,
-        topic_id: uuid.UUID | None = None,
+        topic_id: bytes | None = None,
         start_offset: int = 0,
         recovery_point: int = 0,
         clean_offset: int = 0,

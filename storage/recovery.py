@@ -12,7 +12,6 @@ of the log."""
 
 import logging
 import os
-import uuid
 from typing import NamedTuple
 
 from trilogue.storage import checkpoint, names, snapshot
@@ -40,7 +39,7 @@ class Loaded(NamedTuple):
     chain: Chain
     epochs: Epochs
     producers: Producers
-    topic_id: uuid.UUID | None
+    topic_id: bytes | None
     start_offset: int
     end_offset: int
 
@@ -90,7 +89,7 @@ def load(
     return Loaded(chain, epochs, producers, topic_id, start_offset, end_offset)
 
 
-def _topic_id(path: str, folder: Folder) -> uuid.UUID | None:
+def _topic_id(path: str, folder: Folder) -> bytes | None:
     try:
         return checkpoint.read_partition_metadata(os.path.join(path, names.PARTITION_METADATA))
     except DamagedFile as damage:

@@ -6,7 +6,6 @@ thing that happens (`_final`), because after it nobody knows what is on the disk
 
 import logging
 import os
-import uuid
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -60,7 +59,7 @@ class Upkeep:
         epochs: Epochs,
         producers: Producers,
         *,
-        topic_id: uuid.UUID | None,
+        topic_id: bytes | None,
         start_offset: int,
         end_offset: int,
         recovery_point: int,

@@ -61,7 +61,7 @@ def voter(broker: Broker, broker_id: int) -> ReplicaState:
     now_ms = broker.clock()
     return ReplicaState(
         replica_id=broker_id,
-        replica_directory_id=broker.replicas.directories[0].id.bytes if own else ZERO_UUID,
+        replica_directory_id=broker.replicas.directories[0].id if own else ZERO_UUID,
         log_end_offset=broker.view.changes,
         last_fetch_timestamp=now_ms,
         last_caught_up_timestamp=now_ms,

@@ -2,7 +2,6 @@
 
 import os
 import random
-import uuid
 
 import pytest
 import trio
@@ -24,7 +23,7 @@ ID = bytes(range(16))
 def directories(tmp_path):
     pool = OpenFiles()
     return [
-        DataDirectory(tmp_path / name, cluster_id="c", node_id=1, new_id=uuid.UUID(int=number), pool=pool)
+        DataDirectory(tmp_path / name, cluster_id="c", node_id=1, new_id=number.to_bytes(16, "big"), pool=pool)
         for number, name in enumerate(("one", "two"))
     ]
 

@@ -5,7 +5,6 @@ import logging
 import os
 import subprocess
 import sys
-import uuid
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ CONFIG = LogConfig(segment_bytes=200)
 
 
 def directory(path: Path, cluster_id: str = "c", node_id: int = 1) -> DataDirectory:
-    return DataDirectory(path, cluster_id=cluster_id, node_id=node_id, new_id=uuid.UUID(int=9))
+    return DataDirectory(path, cluster_id=cluster_id, node_id=node_id, new_id=(9).to_bytes(16, "big"))
 
 
 def test_identity_is_written_once_and_checked(tmp_path: Path):
@@ -32,16 +31,16 @@ def test_identity_is_written_once_and_checked(tmp_path: Path):
     for wrong in ({"cluster_id": "other"}, {"node_id": 2}):
         with pytest.raises(WrongDirectory):
             directory(tmp_path, **wrong)  # type: ignore[arg-type]
-    again = DataDirectory(tmp_path, cluster_id="c", node_id=1, new_id=uuid.UUID(int=10))
-    assert again.id == uuid.UUID(int=9)
+    again = DataDirectory(tmp_path, cluster_id="c", node_id=1, new_id=(10).to_bytes(16, "big"))
+    assert again.id == (9).to_bytes(16, "big")
 
 
 def test_second_broker_is_kept_out(tmp_path: Path):
     ours = directory(tmp_path)
     script = (
-        "import uuid, sys\n"
+        "import sys\n"
         "from trilogue.storage.directory import DataDirectory, DirectoryInUse\n"
-        "try: DataDirectory(sys.argv[1], cluster_id='c', node_id=1, new_id=uuid.UUID(int=1))\n"
+        "try: DataDirectory(sys.argv[1], cluster_id='c', node_id=1, new_id=bytes(16))\n"
         "except DirectoryInUse: print('in use')\n"
     )
     run = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=20)

@@ -1,6 +1,5 @@
 """The side files by themselves: their bytes, and what damaged ones are taken for."""
 
-import uuid
 from pathlib import Path
 
 import pytest
@@ -110,12 +109,11 @@ def test_damaged_checkpoint(tmp_path: Path, content: bytes):
         checkpoint.read_offsets(str(tmp_path / "x"))
 
 
-def test_uuids_are_spelled_as_kafka_does():
-    value = uuid.UUID(bytes=bytes(range(16)))
-    assert checkpoint.render_uuid(value) == "AAECAwQFBgcICQoLDA0ODw"
-    assert checkpoint.parse_uuid("AAECAwQFBgcICQoLDA0ODw") == value
-    with pytest.raises(DamagedFile):
-        checkpoint.parse_uuid("short")
+def test_an_id_that_is_none_is_damage():
+    assert checkpoint.parse_id("AAECAwQFBgcICQoLDA0ODw") == bytes(range(16))
+    for text in ("short", "AAECAwQFBgcICQoLDA0ODw==", "!AECAwQFBgcICQoLDA0ODw"):
+        with pytest.raises(DamagedFile):
+            checkpoint.parse_id(text)
 
 
 def test_epochs_answer_where_they_end(tmp_path: Path):

@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from struct import pack, pack_into
@@ -157,7 +156,7 @@ def test_our_side_files_are_kafkas_byte_for_byte(kafka: Kafka, stopped: dict[str
 def test_kafka_goes_on_where_we_stop(kafka: Kafka, stopped: dict[str, Seen]):
     """We open its data directory, append, close; Kafka starts on it, finds all of it, and nothing to
     repair."""
-    node = DataDirectory(kafka.data, cluster_id=CLUSTER_ID, node_id=1, new_id=uuid.UUID(int=1))
+    node = DataDirectory(kafka.data, cluster_id=CLUSTER_ID, node_id=1, new_id=(1).to_bytes(16, "big"))
     assert node.was_clean
     now_ms = time.time_ns() // 1_000_000
     logs = {
