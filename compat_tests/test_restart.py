@@ -11,7 +11,6 @@ import pytest
 
 from compat_tests.conftest import Trilogue
 
-
 IN_FLIGHT_MAX = 500
 
 
