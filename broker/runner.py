@@ -28,6 +28,9 @@ logger = logging.getLogger(__name__)
 SAFE_SECONDS = 5.0
 """How long replicas may take to have what was decided."""
 
+AGAIN_SECONDS = 1.0
+"""After this a shard that could not be written is loaded anew."""
+
 BATCHES_PER_TURN = 50
 """While loading: then it is the others' turn."""
 
@@ -79,6 +82,7 @@ class Shard:
         self._runner, self.partition, self.machine = runner, partition, machine
         self.epoch = partition.leader_epoch
         self.active = False
+        self.given_up = False
         self._stored = 0
         """Up to where the machine's state is in the log.  What it says must not be heard before that is safe."""
         self._waiting: set[Ticket] = set()
@@ -162,8 +166,9 @@ class Shard:
         return result.last_offset + 1
 
     def give_up(self) -> None:
-        """We do not speak for this shard any more: whoever waits has to ask elsewhere."""
-        self.active = False
+        """We do not speak for this shard any more: whoever waits has to ask elsewhere, or here after a while."""
+        self.active, self.given_up = False, True
+        self._runner.try_again()
         for ticket in self._waiting:
             if not ticket.settled:
                 ticket.settle(ticket.refuse(ErrorCode.NOT_COORDINATOR), 0)
@@ -254,8 +259,10 @@ class Runner:
         """The image has changed: take up what we lead now, and give up what we do not."""
         for index, shard in list(self._shards.items()):
             partition = self.broker.replicas.find(self.topic, index)
-            if partition is not shard.partition or not partition.leads or partition.leader_epoch != shard.epoch:
-                shard.give_up()
+            ours = partition is shard.partition and partition.leads and partition.leader_epoch == shard.epoch
+            if not ours or shard.given_up:
+                if not shard.given_up:
+                    shard.give_up()
                 del self._shards[index]
         topic = self.broker.image.topics.get(self.topic)
         for index in range(len(topic.partitions) if topic else 0):
@@ -269,8 +276,21 @@ class Runner:
                     self.broker.nursery.start_soon(self._load, shard)
 
     async def _load(self, shard: Shard) -> None:
-        await shard.load()
+        try:
+            await shard.load()
+        except OSError as error:
+            logger.error("%s: cannot be read: %s", shard.partition, error)
+            shard.give_up()
         self.expect(shard.machine.deadline)
+
+    def try_again(self) -> None:
+        """A shard was given up; if it is still ours after a while, it is loaded anew."""
+        if not self.broker.stopping:
+            self.broker.nursery.start_soon(self._update_later)
+
+    async def _update_later(self) -> None:
+        await trio.sleep(AGAIN_SECONDS)
+        self.update()
 
     async def run(self) -> None:
         """Never ends: wakes machines whenever they said they would have something to do."""

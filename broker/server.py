@@ -14,7 +14,16 @@ import trio
 
 from trilogue.broker import api
 from trilogue.broker.clock import Clock
-from trilogue.broker.cluster.image import CLUSTER_ID, BrokerInfo, Endpoint, Image, broker_json, broker_path, to_json
+from trilogue.broker.cluster.image import (
+    CLUSTER_ID,
+    BrokerInfo,
+    Endpoint,
+    Image,
+    broker_json,
+    broker_path,
+    to_json,
+    vanished,
+)
 from trilogue.broker.cluster.local import LocalStore
 from trilogue.broker.cluster.office import Office
 from trilogue.broker.cluster.store import Create, Session
@@ -243,7 +252,8 @@ class Broker:
     def _update_coordinators(self, before: Image, image: Image) -> None:
         if hasattr(self, "nursery"):  # not before loading can be left to a task
             self.groups.update()
-            self.groups.tell(GroupCoordinator.observe, before, image)
+            if gone := vanished(before, image):
+                self.groups.tell(GroupCoordinator.forget_topics, gone)
             self.transactions.update()
 
     def _wall_ms(self, at: float) -> int:

@@ -145,6 +145,17 @@ class Image:
         return {"topics": topics, "topic_names": names}
 
 
+def vanished(before: Image, after: Image) -> set[str]:
+    """The topics that are gone, or are others of the same name."""
+    if before.topics is after.topics:
+        return set()
+    return {
+        name
+        for name, topic in before.topics.items()
+        if (found := after.topics.get(name)) is not topic and (found is None or found.id != topic.id)
+    }
+
+
 def put(mapping: dict[Any, Any], key: Any, value: Any) -> None:
     if value is None:
         mapping.pop(key, None)

@@ -9,7 +9,6 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any
 
-from trilogue.broker.cluster.image import Image
 from trilogue.broker.effects import Effect, Put, Reply, Store, effects
 from trilogue.broker.groups import consumer_requests, describing, offset_requests
 from trilogue.broker.groups.classic import ClassicGroup, join_refusal, sync_refusal
@@ -334,17 +333,9 @@ class GroupCoordinator:
     # -- the cluster ---------------------------------------------------------------------------
 
     @effects
-    def observe(self, now: float, before: Image, image: Image) -> Iterator[Effect]:
-        """The cluster has changed.  What was committed for a topic says nothing about its next namesake."""
-        if before.topics is image.topics:
-            return
-        gone = set()
-        for name, old in before.topics.items():
-            new = image.topics.get(name)
-            if new is None or new.id != old.id:
-                gone.add(name)
-        if gone:
-            yield from stores(list(self._offsets.tombstones(gone)))
+    def forget_topics(self, now: float, gone: set[str]) -> Iterator[Effect]:
+        """Topics are gone.  What was committed for them says nothing about their namesakes to come."""
+        yield from stores(list(self._offsets.tombstones(gone)))
 
     # -- the log -------------------------------------------------------------------------------
 

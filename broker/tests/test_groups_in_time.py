@@ -11,6 +11,7 @@ from trilogue.broker.cluster.controller import NewTopic
 from trilogue.broker.config import DEVELOPMENT, BrokerConfig
 from trilogue.broker.connection import Peer
 from trilogue.broker.server import Broker
+from trilogue.broker.tests.jumping import NO_THREADS
 from trilogue.wire.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from trilogue.wire.apis.find_coordinator import FindCoordinatorRequest
 from trilogue.wire.apis.heartbeat import HeartbeatRequest
@@ -38,7 +39,7 @@ class Asker:
 @contextlib.asynccontextmanager
 async def running(folder, **settings):
     given = {name.replace("_", "."): value for name, value in settings.items()}
-    config = {**DEVELOPMENT, "listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(folder), **given}
+    config = {**DEVELOPMENT, **NO_THREADS, "listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(folder), **given}
     broker = Broker(BrokerConfig.parse(config))
     async with trio.open_nursery() as nursery:
         await nursery.start(broker.run)
@@ -96,10 +97,9 @@ async def silent_member(folder):
         assert (again.generation_id, len(again.members)) == (2, 2)
         await ask(sync(first.member_id, 2), 3)  # the other one never asks for its part, nor heartbeats
 
-        begin = trio.current_time()
-        while (await ask(heartbeat(first.member_id, 2), 3)).error_code == ErrorCode.NONE:  # noqa: ASYNC110
-            await trio.sleep(1)
-        assert trio.current_time() - begin == 10
+        for seconds, expected in ((5, ErrorCode.NONE), (4.9, ErrorCode.NONE), (0.2, ErrorCode.REBALANCE_IN_PROGRESS)):
+            await trio.sleep(seconds)
+            assert (await ask(heartbeat(first.member_id, 2), 3)).error_code == expected
         alone = await ask(join(first.member_id), 3)
         assert (alone.generation_id, len(alone.members)) == (3, 1)
 
@@ -121,7 +121,6 @@ def test_a_consumer_group_loses_who_is_silent(tmp_path):
 
 async def consumer_group(folder):
     async with running(folder) as ask:
-        begin = trio.current_time()
         answer = await ask(
             ConsumerGroupHeartbeatRequest(
                 group_id="n",
@@ -136,11 +135,10 @@ async def consumer_group(folder):
         assert answer.assignment.topic_partitions[0].partitions == [0, 1]
         still = ConsumerGroupHeartbeatRequest(group_id="n", member_id="m", member_epoch=answer.member_epoch)
         assert (await ask(still, 1)).assignment is None
-        states = []
-        while not states or states[-1] != "Empty":
-            await trio.sleep(1)
-            states = [each.group_state for each in (await ask(ListGroupsRequest(), 5)).groups if each.group_id == "n"]
-        assert trio.current_time() - begin == 45
+        for seconds, expected in ((44.9, "Stable"), (0.2, "Empty")):
+            await trio.sleep(seconds)
+            groups = (await ask(ListGroupsRequest(), 5)).groups
+            assert [each.group_state for each in groups if each.group_id == "n"] == [expected]
 
 
 def test_groups_and_offsets_are_loaded_again(tmp_path):

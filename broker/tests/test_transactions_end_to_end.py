@@ -19,6 +19,7 @@ from trilogue.broker.config import DEVELOPMENT, BrokerConfig
 from trilogue.broker.connection import Peer
 from trilogue.broker.markers import AT_ONCE
 from trilogue.broker.server import Broker
+from trilogue.broker.tests.jumping import NO_THREADS
 from trilogue.broker.tests.running import Raw, running
 from trilogue.storage.slices import Slice
 from trilogue.wire.apis.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, Topic
@@ -159,6 +160,7 @@ def test_time_aborts_what_takes_too_long_and_forgets_who_is_silent():
         config = BrokerConfig.parse(
             {
                 **DEVELOPMENT,
+                **NO_THREADS,
                 "listeners": "PLAINTEXT://127.0.0.1:0",
                 "log.dirs": folder,
                 "transaction.remove.expired.transaction.cleanup.interval.ms": "1000",
@@ -193,7 +195,9 @@ def test_what_was_decided_is_carried_out_after_a_restart(tmp_path):
 
 @contextlib.asynccontextmanager
 async def living(folder: Path) -> AsyncIterator[Broker]:
-    config = BrokerConfig.parse({**DEVELOPMENT, "listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(folder)})
+    config = BrokerConfig.parse(
+        {**DEVELOPMENT, **NO_THREADS, "listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(folder)}
+    )
     async with trio.open_nursery() as nursery:
         broker = Broker(config)
         await nursery.start(broker.run)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from trilogue.broker.cluster.image import vanished
 from trilogue.broker.effects import Put
 from trilogue.broker.groups.tests.stage import START_MS, Stage, image, subscription, topic_id
 from trilogue.wire.apis.offset_delete import OffsetDeleteRequest
@@ -124,7 +125,8 @@ def test_offsets_of_a_topic_do_not_outlive_it():
     stage.commit(2, topic="u")
     before, stage.world.image = stage.world.image, image(u=1)
 
-    stage.carry_out(stage.machine.observe(stage.now, before, stage.world.image))
+    assert vanished(before, stage.world.image) == {"t"}
+    stage.carry_out(stage.machine.forget_topics(stage.now, {"t"}))
     assert (stage.offset(0), stage.offset(topic="u")) == (-1, 2)
     assert stage.log[-1] == (Put(key(), None), -1)
 
