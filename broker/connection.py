@@ -164,12 +164,15 @@ class Connection:
         piece: Slice = out[0]
         sent = os.sendfile(self.sock.fileno(), piece.fd, piece.position, piece.size)
         if sent == 0:
-            # The log was cut while we were sending from it: what we announced is not there any more.
-            raise Hangup(f"the log was truncated under an answer to {self.peer}")
+            raise self._cut_short()
         if sent == piece.size:
             out.popleft()
         else:
             out[0] = Slice(piece.handle, piece.position + sent, piece.size - sent, piece.base_offset)
+
+    def _cut_short(self) -> Hangup:
+        """The log was cut while we were sending from it: what we announced is not there any more."""
+        return Hangup(f"the log was truncated under an answer to {self.peer}")
 
     def _send_buffers(self, out: deque[Any]) -> None:
         """Everything up to the next large slice, in one call."""
@@ -181,7 +184,10 @@ class Connection:
                 if len(part) >= SENDFILE_FROM:
                     more = True
                     break
+                announced = len(part)
                 part = part.read()
+                if len(part) != announced:
+                    raise self._cut_short()
             parts.append(part)
             size += len(part)
             if len(parts) == BUFFERS_PER_SEND or size > BYTES_PER_SEND:

@@ -38,6 +38,9 @@ class Slice:
         return done
 
     def read(self) -> bytes:
-        """The bytes, in a new object."""
+        """The bytes, in a new object; fewer than announced only if the log was truncated."""
+        data = os.pread(self.handle.fd, self.size, self.position)
+        if len(data) == self.size:
+            return data
         buffer = bytearray(self.size)
         return bytes(memoryview(buffer)[: self.read_into(memoryview(buffer))])
