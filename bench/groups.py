@@ -17,6 +17,7 @@ from trilogue.wire.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from trilogue.wire.apis.join_group import JoinGroupRequest, JoinGroupResponse
 from trilogue.wire.apis.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from trilogue.wire.apis.sync_group import SyncGroupRequest, SyncGroupResponse
+from trilogue.wire.errors import ErrorCode
 from trilogue.wire.frame import Frames, read_response, write_request
 from trilogue.wire.schema import Request, Response
 
@@ -72,6 +73,9 @@ def join(connections: list[Connection], group: str) -> list[bytes]:
     members = [first.member_id]
     if MEMBERS == 2:
         connections[1].send(encoded(request, 3))
+        beat = HeartbeatRequest(group_id=group, generation_id=first.generation_id, member_id=first.member_id)
+        while connections[0].ask(beat, 3, HeartbeatResponse).error_code != ErrorCode.REBALANCE_IN_PROGRESS:
+            pass
         request.member_id = first.member_id
         first = connections[0].ask(request, 3, JoinGroupResponse)
         second = read_response(memoryview(connections[1].receive()), JoinGroupResponse, 3)[1]
