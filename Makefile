@@ -6,7 +6,7 @@ READY := .venv/ready
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format jars bench-wire bench-storage bench-start compat compat-record clean
+.PHONY: help run test check format jars bench-wire bench-storage bench-start bench-groups compat compat-record clean
 
 help:           ## show this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
@@ -41,6 +41,9 @@ bench-storage: $(READY)  ## the log: appends beside bare pwrite, look-ups, openi
 
 bench-start: $(READY)  ## from exec to the first answer, and memory when idle
 	$(BIN)/python -m bench.start
+
+bench-groups: $(READY)  ## heartbeats and offset commits, beside Apache Kafka
+	$(BIN)/python -m bench.groups
 
 compat: $(READY)  ## the compatibility suite, against Apache Kafka and against ours
 	$(BIN)/python -m pytest compat_tests --target=apache-kafka

@@ -93,7 +93,7 @@ def heartbeats(address: tuple[str, int], pid: int) -> str:
     connections = [Connection(address) for _ in range(CONNECTIONS)]
     beats: list[list[bytes]] = [[] for _ in connections]
     for number in range(GROUPS):
-        for each in join(connections, f"bench-{number}"):
+        for each in join(connections, f"bench-{os.getpid()}-{number}"):
             beats[number % CONNECTIONS].append(each)
     gap = HEARTBEAT_SECONDS / max(map(len, beats)) / CONNECTIONS
     begin, used, done = time.monotonic(), cpu_seconds(pid), 0

@@ -104,8 +104,10 @@ class Shard:
         return self._answer(ticket)
 
     async def _answer(self, ticket: Ticket) -> Any:
-        await ticket.wait()
-        self._waiting.discard(ticket)
+        try:
+            await ticket.wait()
+        finally:
+            self._waiting.discard(ticket)  # whoever asked may have hung up
         if not self.partition.is_committed(ticket.after):
             try:
                 await self.partition.committed(ticket.after, trio.current_time() + SAFE_SECONDS)

@@ -1,6 +1,6 @@
 """SyncGroup: the leader of a classic group hands in the assignment, and everybody hears their part of it.
 
-Answered when the leader's has come and is stored.  v3+: static members.  v5+: the protocol is checked, if given.
+Answered when the leader's has come and is stored.  v3+: static members.  v5+: the protocol has to be named.
 """
 
 from trilogue.broker.api import Answer, handles
@@ -12,9 +12,13 @@ from trilogue.broker.server import Broker
 from trilogue.wire.apis.sync_group import SyncGroupRequest
 from trilogue.wire.errors import ErrorCode
 
+NAMES_PROTOCOL_SINCE = 5
+
 
 @handles(SyncGroupRequest)
 def sync_group(broker: Broker, request: SyncGroupRequest, peer: Peer) -> Answer:
+    if peer.version >= NAMES_PROTOCOL_SINCE and None in (request.protocol_type, request.protocol_name):
+        return sync_refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if not request.group_id:
         return sync_refusal(ErrorCode.INVALID_GROUP_ID)
     return ask_group(broker, request.group_id, GroupCoordinator.sync, request, refuse=sync_refusal)

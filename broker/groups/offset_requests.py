@@ -77,6 +77,8 @@ def commit_answer(
     response: Any = OffsetCommitResponse if isinstance(request, OffsetCommitRequest) else TxnOffsetCommitResponse
     topics: list[Any] = []
     for topic in request.topics:
+        if not topic.partitions:
+            continue  # nothing was said about it, and nothing is answered
         name, topic_id = identity(topic, image)
         answers = [
             response.Topic.Partition(partition_index=each.partition_index, error_code=judge(name, topic_id, each))
@@ -183,6 +185,7 @@ def delete(
             ],
         )
         for topic in request.topics
+        if topic.partitions
     ]
     return puts, OffsetDeleteResponse(topics=answers)
 

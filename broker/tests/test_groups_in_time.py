@@ -141,6 +141,19 @@ async def consumer_group(folder):
             assert [each.group_state for each in groups if each.group_id == "n"] == [expected]
 
 
+def test_from_v5_on_who_asks_for_an_assignment_names_the_protocol(tmp_path):
+    in_jumping_time(named_protocol, tmp_path)
+
+
+async def named_protocol(folder):
+    async with running(folder) as ask:
+        first = await ask(join(), 3)
+        assert (await ask(sync(first.member_id, 1), 5)).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        named = sync(first.member_id, 1)
+        named.protocol_type, named.protocol_name = "consumer", "range"
+        assert (await ask(named, 5)).error_code == ErrorCode.NONE
+
+
 def test_groups_and_offsets_are_loaded_again(tmp_path):
     in_jumping_time(restart, tmp_path)
 
