@@ -6,7 +6,7 @@ READY := .venv/ready
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format jars bench-wire bench-storage bench-start bench-groups compat compat-record clean
+.PHONY: help run test check format jars bench-wire bench-storage bench-start bench-groups compat compat-record docs clean
 
 help:           ## show this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
@@ -51,6 +51,9 @@ compat: $(READY)  ## the compatibility suite, against Apache Kafka and against o
 
 compat-record: $(READY)  ## ask Apache Kafka everything again, and write down its answers
 	$(BIN)/python -m compat_tests.differential.record
+
+docs: $(READY)  ## write docs/configuration.md and docs/protocol.md anew
+	$(BIN)/python tools/reference.py
 
 clean:          ## remove the virtual environment and what tools leave behind
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info

@@ -14,6 +14,7 @@ import errno
 import logging
 import select
 import socket
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import trio
@@ -47,6 +48,8 @@ class Gate:
         self._epoll = select.epoll()
         self._listeners: dict[int, Listener] = {}
         self._connections: dict[int, Connection] = {}
+        self._hosts: Counter[str] = Counter()
+        """How many of them come from where."""
         self._buffer = bytearray(RECEIVE_BYTES)
         self._view = memoryview(self._buffer)
         self._spare: list[bytearray] = []
@@ -115,7 +118,7 @@ class Gate:
                 if error.errno in (errno.EMFILE, errno.ENFILE):
                     logger.error("no more connections: the limit of open files is reached")
                 return
-            if len(self._connections) >= self._broker.config["max.connections"]:
+            if not self._has_room(address[0]):
                 sock.close()
                 continue
             sock.setblocking(False)
@@ -128,7 +131,20 @@ class Gate:
             connection = Connection(self._broker, sock, Peer(listener.name, address[0], local))
             connection.last_active = self._now
             self._connections[sock.fileno()] = connection
+            self._hosts[connection.peer.host] += 1
             self._epoll.register(sock.fileno(), select.EPOLLIN)
+
+    def _has_room(self, host: str) -> bool:
+        """Whether one more connection, from there, is within the limits."""
+        config = self._broker.config
+        if len(self._connections) >= config["max.connections"]:
+            return False
+        limit = config["max.connections.per.ip"]
+        for each in filter(None, config["max.connections.per.ip.overrides"].split(",")):
+            whose, _, number = each.rpartition(":")  # the host may be an IPv6 address
+            if whose == host and number.isdigit():
+                limit = int(number)
+        return self._hosts[host] < limit
 
     def _serve(self, connection: Connection) -> None:
         """One turn of a connection that has something to read."""
@@ -250,6 +266,9 @@ class Gate:
             return
         trio.lowlevel.notify_closing(connection.sock)
         del self._connections[fd]
+        self._hosts[connection.peer.host] -= 1
+        if not self._hosts[connection.peer.host]:
+            del self._hosts[connection.peer.host]
         if not connection.aside:
             self._epoll.unregister(fd)
         connection.sock.close()

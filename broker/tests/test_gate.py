@@ -272,6 +272,24 @@ def test_connections_above_the_limit_are_closed_at_once():
             each.close()
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [{"max_connections_per_ip": "1"}, {"max_connections_per_ip_overrides": "10.0.0.1:5,127.0.0.1:1"}],
+    ids=["for all", "for one"],
+)
+def test_a_host_may_have_its_own_limit_and_room_comes_back(settings):
+    with running(**settings) as few:
+        with Raw(few) as first, Raw(few) as second:
+            assert first.ask(HELLO, 3, ApiVersionsResponse)
+            assert second.receive() == b""
+        for _ in range(200):  # the broker hears of the goodbye a moment later
+            with Raw(few) as again:
+                again.send(b"".join(write_request(HELLO, 3, 1, None)))
+                if again.receive():
+                    return
+        raise AssertionError("there is no room although everybody has left")
+
+
 def test_an_idle_connection_is_closed():
     with running(connections_max_idle_ms="300") as brief, Raw(brief) as raw:
         assert raw.ask(HELLO, 3, ApiVersionsResponse)
