@@ -139,7 +139,7 @@ class Gate:
         config = self._broker.config
         if len(self._connections) >= config["max.connections"]:
             return False
-        limit = config["max.connections.per.ip"]
+        limit: int = config["max.connections.per.ip"]
         for each in filter(None, config["max.connections.per.ip.overrides"].split(",")):
             whose, _, number = each.rpartition(":")  # the host may be an IPv6 address
             if whose == host and number.isdigit():
