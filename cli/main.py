@@ -19,6 +19,8 @@ COMMANDS = {
     "topic": "create, list, describe, delete and configure topics",
     "produce": "write records from stdin",
     "consume": "read records to stdout",
+    "group": "list, describe, move and delete groups of consumers",
+    "txn": "list, describe and abort transactions",
     "cluster": "show the brokers of a cluster",
     "health": "whether a broker is ready: exit code 0 or 1",
     "log": "look into the files of a log, without a broker",
