@@ -23,6 +23,7 @@ SETS = {
     "clients-4.4.0": ["org.apache.kafka:kafka-clients:4.4.0", LOGGING],
     "clients-3.9.1": ["org.apache.kafka:kafka-clients:3.9.1", LOGGING],
     "clients-2.8.2": ["org.apache.kafka:kafka-clients:2.8.2", LOGGING],
+    "streams-4.3.1": ["org.apache.kafka:kafka-streams:4.3.1", LOGGING],
     # Left out of ZooKeeper's own dependencies, yet needed by its server: metrics-core and snappy.
     "zookeeper-3.9.5": [
         "org.apache.zookeeper:zookeeper:3.9.5",

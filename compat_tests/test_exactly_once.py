@@ -1,0 +1,203 @@
+"""Exactly once, end to end: whoever reads, transforms and writes in transactions may be killed at any moment.
+
+librdkafka goes by the first transaction.version, Java 4.4 by the second (KIP-890), Kafka Streams by exactly_once_v2.
+"""
+
+import collections
+import random
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import confluent_kafka
+import confluent_kafka.admin
+import jars
+import pytest
+
+from compat_tests.conftest import missing_java
+
+HERE = Path(__file__).parent
+PARTITIONS = 2
+RECORDS = 3000
+A_TRANSACTION = 20
+KILLS = 20
+LIFE = 5
+"""A worker is killed before it has committed more transactions than this: so some input is left for every one."""
+PATIENCE_SECONDS = 60
+
+
+class Worker:
+    """A process that says what it has done, line by line, in a file."""
+
+    def __init__(self, command: list[str], folder: Path) -> None:
+        self._said, self._log = folder / f"{uuid.uuid4().hex}.out", folder / "worker.log"
+        with open(self._said, "wb") as out, open(self._log, "ab") as log:
+            self._process = subprocess.Popen(command, stdout=out, stderr=log)
+
+    def said(self, word: str) -> int:
+        return self._said.read_text().split().count(word)
+
+    def wait_for(self, word: str, times: int) -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while self.said(word) < times:
+            self.must_live()
+            assert time.monotonic() < deadline, f"no `{word}` number {times}: {self.log()}"
+            time.sleep(0.001)
+
+    def must_live(self) -> None:
+        assert self._process.poll() is None, f"the worker ended with {self._process.returncode}: {self.log()}"
+
+    def finish(self) -> None:
+        assert self._process.wait(PATIENCE_SECONDS) == 0, self.log()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def log(self) -> str:
+        return self._log.read_text()[-3000:]
+
+
+@contextmanager
+def running(command: list[str], folder: Path) -> Iterator[Worker]:
+    worker = Worker(command, folder)
+    try:
+        yield worker
+    finally:
+        worker.kill()
+
+
+def java(program: str, jar_set: str, folder: Path) -> list[str]:
+    """What runs one of our Java programs, compiled once: it will be started often."""
+    try:
+        path = jars.classpath(jar_set)
+    except jars.Missing as missing:
+        missing_java(missing)
+    source = HERE / "java" / f"{program}.java"
+    subprocess.run(["javac", "-d", folder, "-cp", path, source], check=True, timeout=PATIENCE_SECONDS)
+    options = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+    return ["java", *options, "-cp", f"{folder}:{path}", program]
+
+
+def make_topics(bootstrap: str, *names: str) -> None:
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
+    new = [confluent_kafka.admin.NewTopic(name, PARTITIONS, 1) for name in names]
+    for future in admin.create_topics(new).values():
+        future.result(20)
+
+
+def write(bootstrap: str, topic: str, values: list[list[str]]) -> None:
+    """A list for every partition."""
+    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    for partition, each in enumerate(values):
+        for value in each:
+            producer.produce(topic, value, partition=partition)
+    assert producer.flush(20) == 0
+
+
+def read(bootstrap: str, topic: str, isolation: str) -> list[list[tuple[str, str]]]:
+    """Keys and values by partition, from the beginning to the end that such a consumer may see."""
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "nobody",
+            "isolation.level": isolation,
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.assign([confluent_kafka.TopicPartition(topic, index, 0) for index in range(PARTITIONS)])
+    found: list[list[tuple[str, str]]] = [[] for _ in range(PARTITIONS)]
+    ended: set[int] = set()
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while len(ended) < PARTITIONS:
+        assert time.monotonic() < deadline, f"only partitions {ended} have an end"
+        message = consumer.poll(1)
+        if message is None:
+            continue
+        if message.error():
+            assert message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF, message.error()
+            ended.add(message.partition())
+        else:
+            found[message.partition()].append(((message.key() or b"").decode(), message.value().decode()))
+    consumer.close()
+    return found
+
+
+def values(bootstrap: str, topic: str, isolation: str) -> list[list[str]]:
+    return [[value for _, value in part] for part in read(bootstrap, topic, isolation)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", ["librdkafka", pytest.param("java-4.4", marks=pytest.mark.java)])
+def test_a_worker_killed_again_and_again_copies_every_record_once(client: str, bootstrap: str, tmp_path: Path) -> None:
+    if client == "librdkafka":
+        program = [sys.executable, str(HERE / "programs" / "copy.py")]
+    else:
+        program = java("Copy", "clients-4.4.0", tmp_path)
+    name = f"copy-{client}-{uuid.uuid4().hex[:8]}"
+    source, sink = f"{name}-in", f"{name}-out"
+    make_topics(bootstrap, source, sink)
+    given = [[f"p{part}-n{number}" for number in range(RECORDS // PARTITIONS)] for part in range(PARTITIONS)]
+    write(bootstrap, source, given)
+    command = [*program, bootstrap, name, source, sink, str(A_TRANSACTION)]
+
+    chance = random.Random(6)
+    for _ in range(KILLS):
+        with running(command, tmp_path) as worker:
+            worker.wait_for("started", 1)
+            worker.wait_for("committed", chance.randrange(LIFE))
+            time.sleep(chance.uniform(0, 0.04))
+            worker.must_live()
+    with running(command, tmp_path) as worker:
+        worker.finish()
+        assert worker.said("committed") > 0, "the last one had nothing to do"
+
+    assert values(bootstrap, sink, "read_committed") == [[value.upper() for value in part] for part in given]
+    everything = sum(map(len, values(bootstrap, sink, "read_uncommitted")))
+    assert everything > RECORDS, "no kill has met an open transaction"
+
+
+WORDS = ["kafka", "trilogue", "topic", "offset", "epoch", "fence", "marker", "group", "lag", "log"]
+
+
+@pytest.mark.slow
+@pytest.mark.java
+def test_kafka_streams_killed_in_a_transaction_counts_every_word_once(bootstrap: str, tmp_path: Path) -> None:
+    name = f"words-{uuid.uuid4().hex[:8]}"
+    source, sink = f"{name}-in", f"{name}-out"
+    make_topics(bootstrap, source, sink)
+    chance = random.Random(6)
+    before, after = (
+        [[" ".join(chance.choices(WORDS, k=5)) for _ in range(500)] for _ in range(PARTITIONS)] for _ in "12"
+    )
+    expected = collections.Counter(word for part in before + after for line in part for word in line.split())
+    command = [*java("WordCount", "streams-4.3.1", tmp_path), bootstrap, name, source, sink, str(tmp_path / "state")]
+
+    def seen(isolation: str) -> int:
+        return sum(map(len, values(bootstrap, sink, isolation)))
+
+    def wait_until(done: Callable[[], bool], worker: Worker) -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not done():
+            worker.must_live()
+            assert time.monotonic() < deadline, f"{seen('read_committed')} of {expected.total()}: {worker.log()}"
+
+    write(bootstrap, source, before)
+    with running(command, tmp_path) as worker:
+        wait_until(lambda: seen("read_uncommitted") > seen("read_committed"), worker)
+    write(bootstrap, source, after)
+    with running(command, tmp_path) as worker:
+        wait_until(lambda: seen("read_committed") >= expected.total(), worker)
+        time.sleep(2)  # another commit, with whatever would come twice
+
+    counts: dict[str, list[int]] = collections.defaultdict(list)
+    for part in read(bootstrap, sink, "read_committed"):
+        for word, count in part:
+            counts[word].append(int(count))
+    assert counts == {word: list(range(1, total + 1)) for word, total in expected.items()}
+    assert seen("read_uncommitted") > expected.total(), "the kill has not met an open transaction"
