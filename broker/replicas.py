@@ -235,7 +235,7 @@ class Replicas:
             await trio.to_thread.run_sync(home.remove_leftover, folder)
 
     async def flush_due(self) -> None:
-        """fsync what flush.messages and flush.ms ask for."""
+        """fsync what flush.messages and flush.ms ask for, and segments that are finished."""
         for partition in list(self):
             if partition.log.flush_due(self._clock_ms()):
                 await self.flush(partition)

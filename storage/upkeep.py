@@ -297,12 +297,15 @@ class Upkeep:
 
     # ---- durability --------------------------------------------------------------------------------------
 
+    def must_flush(self, now_ms: int) -> bool:
+        """Whether flush.messages or flush.ms asks for a flush before anybody is told that the data is safe."""
+        return flush_due(self._config, self.end_offset - self.recovery_point, self.last_flush_ms, now_ms)
+
     def flush_due(self, now_ms: int) -> bool:
-        """Whether flush.messages or flush.ms asks for a flush, or a segment was finished and is not on the
-        disk yet."""
-        finished = any(segment.synced < segment.size for segment in self._chain.segments[-2:-1])
-        unflushed = self.end_offset - self.recovery_point
-        return finished or flush_due(self._config, unflushed, self.last_flush_ms, now_ms)
+        """Whether to flush at leisure: also when a segment was finished and is not on the disk yet."""
+        segments = self._chain.segments
+        finished = len(segments) > 1 and segments[-2].synced < segments[-2].size
+        return finished or self.must_flush(now_ms)
 
     def start_flush(self) -> Flush:
         """What has to be synced so that everything appended so far is safe.  `run` it anywhere, then

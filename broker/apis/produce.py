@@ -18,7 +18,7 @@ from trilogue.broker.connection import Hangup, Peer
 from trilogue.broker.leaders import whereabouts
 from trilogue.broker.partition import Partition
 from trilogue.broker.server import Broker
-from trilogue.broker.topics import is_internal
+from trilogue.broker.topics import INTERNAL
 from trilogue.storage.validation import NotOneBatch, RejectedRecords
 from trilogue.wire.apis.produce import ProduceRequest, ProduceResponse
 from trilogue.wire.compression import Codec
@@ -45,9 +45,11 @@ Result = ProduceResponse | Coroutine[Any, Any, ProduceResponse | None] | None
 
 @handles(ProduceRequest)
 def produce(broker: Broker, request: ProduceRequest, peer: Peer) -> Result:
-    request.topic_data = once(request.topic_data)
+    topics = request.topic_data
+    if len(topics) != 1 or len(topics[0].partition_data) != 1:  # seldom
+        topics = request.topic_data = once(topics)
     if peer.version >= BATCHES:
-        for topic in request.topic_data:
+        for topic in topics:
             for each in topic.partition_data:
                 if is_transactional(each.records):
                     return transactional(broker, request, peer)
@@ -56,8 +58,6 @@ def produce(broker: Broker, request: ProduceRequest, peer: Peer) -> Result:
 
 def once(topics: list[ProduceRequest.Topic]) -> list[ProduceRequest.Topic]:
     """Of a partition named twice only the last, and no topics without partitions: as Kafka understands it."""
-    if len(topics) == 1 and len(topics[0].partition_data) == 1:
-        return topics  # almost always
     merged: dict[tuple[str, bytes], dict[int, ProduceRequest.Topic.Partition]] = {}
     for topic in topics:
         for each in topic.partition_data:
@@ -159,16 +159,17 @@ def append(
         partition = find(broker, topic, data.index, peer)
         if refused is not None and (place := (partition.topic, data.index)) in refused:
             raise refused[place]
-        records = batch(data.records, peer.version)
-        start = partition.log.start_offset
+        records = data.records
+        if peer.version < KNOWS_ZSTD or not records:
+            records = batch(records, peer.version)
+        log = partition.log
+        start = log.start_offset
         generation = 2 if peer.version >= ADDS else 1
-        result = partition.append(records, now_ms, acks=request.acks, transaction_version=generation)
-        answer.base_offset = result.base_offset
-        answer.log_append_time_ms = result.log_append_time_ms
-        answer.log_start_offset = result.log_start_offset
-        end = result.last_offset + 1
-        if (request.acks == -1 and not partition.is_committed(end)) or partition.log.flush_due(now_ms):
-            waiting.append((answer, partition, end))
+        answer.base_offset, last, answer.log_append_time_ms, answer.log_start_offset, _ = partition.append(
+            records, now_ms, acks=request.acks, transaction_version=generation
+        )
+        if (request.acks == -1 and not partition.is_committed(last + 1)) or log.must_flush(now_ms):
+            waiting.append((answer, partition, last + 1))
     except BrokerError as error:
         refuse(answer, error, peer)
         if error.code not in SILENT and not isinstance(error, NotOneBatch):
@@ -187,13 +188,13 @@ def find(broker: Broker, topic: ProduceRequest.Topic, index: int, peer: Peer) ->
         if known is None:
             raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)
         name = known.name
-    if is_internal(name) and peer.client_id != ADMIN_CLIENT:
+    if name in INTERNAL and peer.client_id != ADMIN_CLIENT:
         raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")
     return broker.replicas.leader(name, index)
 
 
 def batch(records: memoryview | None, version: int) -> memoryview:
-    """The records as one batch of the format that the log keeps."""
+    """What came in an old version as one batch of the format that the log keeps, if there is anything."""
     if records is None or not len(records):
         raise BrokerError(ErrorCode.INVALID_RECORD, "Produce requests must have exactly one record batch per partition")
     if version >= BATCHES:
@@ -247,7 +248,7 @@ async def wait_in_silence(broker: Broker, waiting: list[tuple[Answer, Partition,
 
 async def safe(broker: Broker, partition: Partition, end: int, deadline: float) -> None:
     """On the disk as far as the settings ask for it, and with the replicas."""
-    if partition.log.flush_due(broker.clock()):
+    if partition.log.must_flush(broker.clock()):
         await broker.replicas.flush(partition)
         if partition.log.failed is not None:
             raise partition.log.failed

@@ -137,7 +137,8 @@ def test_flush_beside_appends_covers_what_was_there_when_it_began(tmp_path: Path
     assert log.flush_due(NOW) is False
     append(log, b"z" * 100)
     append(log, b"z" * 100)
-    assert log.flush_due(NOW) is True  # a segment was finished
+    assert log.flush_due(NOW) is True  # a segment was finished: it is flushed,
+    assert log.must_flush(NOW) is False  # but no producer waits for that
 
 
 def unflushed(log: Log) -> int:
@@ -149,7 +150,7 @@ def test_flush_by_count(tmp_path: Path, messages: int, due: list[bool]):
     log = opened(tmp_path / "t-0", flush_messages=messages)
     for expected in due:
         append(log, b"x")
-        assert log.flush_due(NOW) is expected
+        assert log.flush_due(NOW) is log.must_flush(NOW) is expected
     assert unflushed(log) == 2
 
 
