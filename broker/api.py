@@ -26,6 +26,8 @@ class Api(NamedTuple):
     """What we offer: may be less than what we can read."""
     handler: Handler
     advertised: Versions
+    numbers: range
+    """`versions`, for the one who asks with every request."""
 
 
 APIS: dict[int, Api] = {}
@@ -43,7 +45,7 @@ def handles(
     def register(handler: Callable[["Broker", Q, "Peer"], Answer]) -> Callable[["Broker", Q, "Peer"], Answer]:
         assert request.api_key not in APIS, f"{request.__name__} has two handlers"
         said = Versions.parse(advertised) if advertised else offered
-        APIS[request.api_key] = Api(request, offered, handler, said)
+        APIS[request.api_key] = Api(request, offered, handler, said, range(offered.first, offered.last + 1))
         return handler
 
     return register

@@ -15,7 +15,7 @@ from trilogue.broker.api import APIS
 from trilogue.storage.slices import Slice
 from trilogue.wire.apis.api_versions import ApiVersionsResponse
 from trilogue.wire.errors import ErrorCode, MalformedMessage
-from trilogue.wire.frame import API_VERSIONS, SIZE, Header, frame_end, read_header, read_request, write_response
+from trilogue.wire.frame import API_VERSIONS, SIZE, Header, frame_end, read_header, request_reader, write_response
 from trilogue.wire.schema import Response
 
 if TYPE_CHECKING:
@@ -107,17 +107,17 @@ class Connection:
         return at
 
     def _handle(self, frame: memoryview) -> None:
-        header = read_header(frame)
-        api = APIS.get(header.key)
-        if api is None or header.version not in api.versions:
+        key, version, correlation_id, client_id, at = header = read_header(frame)
+        api = APIS.get(key)
+        if api is None or version not in api.numbers:
             self._refuse(header)
             return
-        request = read_request(frame, header, api.request)
+        request = request_reader(api.request, version)(frame, at)
         peer = self.peer
-        peer.version, peer.client_id = header.version, header.client_id
+        peer.version, peer.client_id = version, client_id
         answer = api.handler(self._broker, request, peer)
         if isinstance(answer, Response):
-            self.out.extend(write_response(answer, header.version, header.correlation_id))
+            self.out += write_response(answer, version, correlation_id)
         elif answer is not None:
             self.later, self._header = answer, header
 
@@ -151,6 +151,13 @@ class Connection:
         """Send what can be sent without waiting; whether that was everything."""
         out = self.out
         try:
+            if len(out) == 1 and type(out[0]) is bytearray:  # one small answer: almost always
+                sent = self.sock.send(out[0])
+                if sent == len(out[0]):
+                    out.clear()
+                    return True
+                out[0] = memoryview(out[0])[sent:]
+                return False
             while out:
                 if isinstance(out[0], Slice) and len(out[0]) >= SENDFILE_FROM:
                     self._send_file(out)

@@ -33,6 +33,10 @@ RECEIVE_BYTES = 128 * 1024
 """With 16 KiB, produce fell to 0.7x."""
 
 READY_PER_TURN = 256
+TURN_SECONDS = 0.001
+"""How long sockets are served before other tasks have a turn.  To go back to trio after every look at the sockets, as
+long as there are ready ones, costs 15 us each time."""
+
 SPARE_BUFFERS = 8
 SPARE_BYTES = 4 << 20
 """Large frames need buffers of their own; a few of those are kept, warm, for the next."""
@@ -71,12 +75,16 @@ class Gate:
         listeners, connections, poll = self._listeners, self._connections, self._epoll.poll
         while True:
             await trio.lowlevel.wait_readable(self._epoll.fileno())
-            self._now = trio.current_time()
-            for fd, _ in poll(0, READY_PER_TURN):
-                if fd in connections:
-                    self._serve(connections[fd])
-                elif fd in listeners:
-                    self._accept(fd)
+            self._now = begun = trio.current_time()
+            while ready := poll(0, READY_PER_TURN):
+                for fd, _ in ready:
+                    if fd in connections:
+                        self._serve(connections[fd])
+                    elif fd in listeners:
+                        self._accept(fd)
+                self._now = trio.current_time()
+                if self._now - begun > TURN_SECONDS:
+                    break
 
     def stop_listening(self) -> None:
         for fd, listener in self._listeners.items():

@@ -62,11 +62,13 @@ class Partition:
     """Made by `replicas.py`, which tells it what it is: `lead` or `follow`."""
 
     __slots__ = (
+        "_alone",
         "_bells",
         "_followers",
         "epoch_start",
         "high_watermark",
         "index",
+        "leads",
         "log",
         "min_isr",
         "node_id",
@@ -82,6 +84,9 @@ class Partition:
         self.high_watermark = max(min(high_watermark, log.end_offset), log.start_offset)
         self.min_isr = min_isr
         self.state: PartitionState = PartitionState((), -1, NO_EPOCH, ())
+        self.leads = False
+        self._alone = False
+        """We lead and there is no other replica: what is written is committed."""
         self.epoch_start = 0
         """Where our reign began.  Until the high watermark is there, we do not know what is committed."""
         self._followers: dict[int, Follower] = {}
@@ -89,10 +94,6 @@ class Partition:
 
     def __repr__(self) -> str:
         return f"Partition({self.topic}-{self.index}, epoch {self.state.leader_epoch}, {self.log!r})"
-
-    @property
-    def leads(self) -> bool:
-        return self.state.leader == self.node_id
 
     @property
     def leader_epoch(self) -> int:
@@ -112,6 +113,8 @@ class Partition:
             return
         new_reign = state.leader_epoch != self.state.leader_epoch
         self.state = state
+        self.leads = state.leader == self.node_id
+        self._alone = self.leads and tuple(state.replicas) == (self.node_id,)
         if new_reign and self.leads:
             self.epoch_start = self.log.end_offset
             self.log.begin_epoch(state.leader_epoch)
@@ -135,16 +138,17 @@ class Partition:
 
     def _advance(self) -> None:
         """Move the high watermark to what all replicas in sync have; never back, and not while they are too few."""
-        state = self.state
-        if self.too_few:
-            return
         reached = self.log.end_offset
-        for each in state.isr:
-            if each != self.node_id:
-                reached = min(reached, self._followers[each].end_offset)
+        if not self._alone:
+            if self.too_few:
+                return
+            for each in self.state.isr:
+                if each != self.node_id:
+                    reached = min(reached, self._followers[each].end_offset)
         if reached > self.high_watermark:
             self.high_watermark = reached
-            self.ring()
+            if self._bells:
+                self.ring()
 
     # -- writing -------------------------------------------------------------------------------
 

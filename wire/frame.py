@@ -5,17 +5,22 @@ in flexible versions have tagged fields in theirs, at the end.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
-from trilogue.wire.codec import interleave
+from trilogue.wire.codec import codec, interleave
 from trilogue.wire.errors import MalformedMessage
 from trilogue.wire.runtime import skip_tags
 from trilogue.wire.schema import Request, Response
 
 SIZE = struct.Struct(">i")
 HEADER = struct.Struct(">hhih")  # key, version, correlation id, size of the client id
+ANSWER = struct.Struct(">ii")  # size, correlation id
 API_VERSIONS = 18
+
+_new = tuple.__new__
+"""A NamedTuple's own constructor takes twice as long."""
 
 R = TypeVar("R", bound=Request)
 S = TypeVar("S", bound=Response)
@@ -87,22 +92,32 @@ def read_header(frame: memoryview) -> Header:
     if size < 0:
         if size != -1:
             raise MalformedMessage(f"size {size} is not allowed here", "request header: client_id")
-        return Header(key, version, correlation_id, None, HEADER.size)
+        return _new(Header, (key, version, correlation_id, None, HEADER.size))
     end = HEADER.size + size
     if end > len(frame):
         raise MalformedMessage(f"{size} bytes declared, {len(frame) - HEADER.size} left", "request header: client_id")
-    return Header(key, version, correlation_id, str(frame[HEADER.size : end], "utf-8", "replace"), end)
+    return _new(Header, (key, version, correlation_id, str(frame[HEADER.size : end], "utf-8", "replace"), end))
 
 
 def read_request(frame: memoryview, header: Header, message: type[R]) -> R:
     """The request behind a header.  Bytes after it are not looked at: Kafka does not either."""
-    from trilogue.wire.compile import codec
+    return request_reader(message, header.version)(frame, header.body_at)  # type: ignore[return-value]
 
-    at = header.body_at
-    if header.version in message.flexible:
-        at = read_header_tags(frame, at, "request header")
-    request, _ = codec(message, header.version).decode(frame, at)
-    return request  # type: ignore[no-any-return]
+
+@cache
+def request_reader(message: type[Request], version: int) -> Callable[[memoryview, int], Request]:
+    """`read_request` for one version of one request, from where the fixed part of its header ends.
+
+    What can be known before there is a request is looked up here: each time, it would take as long as reading it.
+    """
+    decode = codec(message, version).decode
+    tagged = version in message.flexible
+
+    def read(frame: memoryview, at: int) -> Request:
+        request, _ = decode(frame, read_header_tags(frame, at, "request header") if tagged else at)
+        return request  # type: ignore[no-any-return]
+
+    return read
 
 
 def write_request(request: Request, version: int, correlation_id: int, client_id: str | None) -> list[Any]:
@@ -113,7 +128,10 @@ def write_request(request: Request, version: int, correlation_id: int, client_id
     out += name
     if version in request.flexible:
         out.append(0)
-    return frame_of(request, version, out)
+    parts: list[tuple[int, Any]] = []
+    codec(type(request), version).encode(request, out, parts)
+    SIZE.pack_into(out, 0, total(out, parts) - SIZE.size)
+    return interleave(out, parts)
 
 
 # -- responses -------------------------------------------------------------------------------------
@@ -126,27 +144,37 @@ def has_tagged_header(response: type[Response], version: int) -> bool:
 
 def write_response(response: Response, version: int, correlation_id: int) -> list[Any]:
     """The frame of an answer, as buffers and, where they were given, slices of files."""
-    out = bytearray(SIZE.size)
-    out += SIZE.pack(correlation_id)
-    if has_tagged_header(type(response), version):
-        out.append(0)
-    return frame_of(response, version, out)
+    return answer_writer(type(response), version)(response, correlation_id)
 
 
-def frame_of(message: Request | Response, version: int, out: bytearray) -> list[Any]:
-    """Put the message behind its header, and the size of both before them."""
-    from trilogue.wire.compile import codec
+@cache
+def answer_writer(kind: type[Response], version: int) -> Callable[[Response, int], list[Any]]:
+    """`write_response` for one version of one answer."""
+    encode = codec(kind, version).encode
+    head = bytes(
+        ANSWER.size + has_tagged_header(kind, version)
+    )  # tagged fields, where there is room for them, are none
 
-    parts: list[tuple[int, Any]] = []
-    codec(type(message), version).encode(message, out, parts)
-    SIZE.pack_into(out, 0, len(out) + sum(len(part) for _, part in parts) - SIZE.size)
-    return interleave(out, parts)
+    def write(response: Response, correlation_id: int) -> list[Any]:
+        out = bytearray(head)
+        parts: list[tuple[int, Any]] = []
+        encode(response, out, parts)
+        if not parts:
+            ANSWER.pack_into(out, 0, len(out) - SIZE.size, correlation_id)
+            return [out]
+        ANSWER.pack_into(out, 0, total(out, parts) - SIZE.size, correlation_id)
+        return interleave(out, parts)
+
+    return write
+
+
+def total(out: bytearray, parts: list[tuple[int, Any]]) -> int:
+    """The size of a message whose records were not copied."""
+    return len(out) + sum(len(part) for _, part in parts)
 
 
 def read_response(frame: memoryview, message: type[S], version: int) -> tuple[int, S]:
     """The correlation id, and the answer."""
-    from trilogue.wire.compile import codec
-
     if len(frame) < SIZE.size:
         raise MalformedMessage(f"{SIZE.size} bytes needed, {len(frame)} there", "response header")
     (correlation_id,) = SIZE.unpack_from(frame)
