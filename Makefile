@@ -6,7 +6,7 @@ READY := .venv/ready
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format jars bench-wire bench-storage bench-start bench-groups compat compat-record docs clean
+.PHONY: help run test check format jars bench-wire bench-storage bench-start bench bench-groups compat compat-record docs clean
 
 help:           ## show this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
@@ -32,6 +32,9 @@ format: $(READY)  ## put the code into the house's format
 
 jars:           ## bring Apache Kafka, other versions of its clients and ZooKeeper from Maven into the cache
 	$(PYTHON) tools/jars.py
+
+bench: $(READY)  ## everything beside Apache Kafka in one run: table, JSON, plot and docs/performance.md; about 40 minutes
+	$(BIN)/python -m bench
 
 bench-wire: $(READY)  ## parse and build: construct, generated code and kafka-python, in one table
 	$(BIN)/python -m bench.wire

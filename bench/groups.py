@@ -28,6 +28,7 @@ HEARTBEAT_SECONDS = 3.0
 MEASURE_SECONDS = 12.0
 COMMITS = 20_000
 IN_FLIGHT = 20
+HEARTBEAT_VERSION = 3
 
 
 class Connection:
@@ -128,13 +129,21 @@ def commits(address: tuple[str, int], pid: int) -> str:
     return f"{COMMITS / seconds:.0f} offset commits/s on one connection; {each * 1e6:.0f} us of CPU each"
 
 
+def wait_for_coordinator(address: tuple[str, int]) -> None:
+    connection = Connection(address)
+    for _ in range(100):
+        if not connection.ask(FindCoordinatorRequest(key="g", key_type=0), 1, FindCoordinatorResponse).error_code:
+            time.sleep(1)  # Apache Kafka still loads the rest of its partitions
+            return
+        time.sleep(0.2)
+    raise TimeoutError("no coordinator")
+
+
 def measure(address: tuple[str, int], pid: int) -> None:
     connection = Connection(address)
     topic = CreateTopicsRequest.Topic(name="bench", num_partitions=1, replication_factor=1)
     connection.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 4, CreateTopicsResponse)
-    while connection.ask(FindCoordinatorRequest(key="g", key_type=0), 1, FindCoordinatorResponse).error_code:
-        time.sleep(0.2)
-    time.sleep(1)
+    wait_for_coordinator(address)
     print(heartbeats(address, pid))
     print(commits(address, pid))
 

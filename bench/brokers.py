@@ -1,0 +1,155 @@
+"""The two brokers that are measured: ours as installed, and Apache Kafka from the jars, with the same settings."""
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
+import apache
+
+from trilogue.wire.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from trilogue.wire.apis.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from trilogue.wire.apis.metadata import MetadataRequest, MetadataResponse
+from trilogue.wire.frame import read_response, write_request
+from trilogue.wire.schema import Request, Response
+
+START_SECONDS = 60.0
+SETTINGS = {
+    "log.segment.delete.delay.ms": "100",
+    "group.initial.rebalance.delay.ms": "0",
+    "auto.create.topics.enable": "false",
+    "message.max.bytes": str(8 << 20),
+}
+"""What both are started with.  All else is as it comes."""
+
+API_VERSIONS = bytes.fromhex("0000000a0012000000000001ffff")
+"""A whole request: version 0, by a client without a name."""
+
+
+class Broker:
+    """A running broker, whichever it is."""
+
+    name = ""
+    pid: int
+    port: int
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def cpu_seconds(self) -> float:
+        """What its process has used so far."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(") ", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def rss_mib(self) -> float:
+        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) / 1024
+        raise AssertionError("no VmRSS")
+
+    # -- what is asked of both ---------------------------------------------------------------------
+
+    def ask(self, request: Request, version: int, answer: type[Response]) -> Any:
+        frame = b"".join(bytes(part) for part in write_request(request, version, 1, "bench"))
+        return read_response(memoryview(self.exchange(frame)), answer, version)[1]
+
+    def exchange(self, frame: bytes) -> bytes:
+        """Send a whole frame; the answer without its size."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=START_SECONDS) as sock:
+            sock.sendall(frame)
+            stream = sock.makefile("rb")
+            size = int.from_bytes(stream.read(4), "big")
+            return stream.read(size)
+
+    def create(self, topic: str, partitions: int = 1, **settings: str) -> None:
+        configs = [
+            CreateTopicsRequest.Topic.Config(name=name.replace("_", "."), value=value)
+            for name, value in settings.items()
+        ]
+        wanted = CreateTopicsRequest.Topic(
+            name=topic, num_partitions=partitions, replication_factor=1, assignments=[], configs=configs
+        )
+        made = self.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=60_000), 5, CreateTopicsResponse).topics[0]
+        if made.error_code:
+            raise RuntimeError(f"{self.name}: {topic} cannot be made: {made}")
+        deadline = time.monotonic() + START_SECONDS
+        while not self._has_leaders(topic, partitions):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{self.name}: {topic} does not get its leaders")
+            time.sleep(0.02)
+
+    def _has_leaders(self, topic: str, partitions: int) -> bool:
+        asked = MetadataRequest(topics=[MetadataRequest.Topic(name=topic)], allow_auto_topic_creation=False)
+        found = self.ask(asked, 8, MetadataResponse).topics[0].partitions
+        return len(found) == partitions and all(each.leader_id >= 0 for each in found)
+
+    def delete(self, topic: str) -> None:
+        self.ask(DeleteTopicsRequest(topic_names=[topic], timeout_ms=60_000), 4, DeleteTopicsResponse)
+
+
+class Ours(Broker):
+    name = "trilogue"
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self._folder = folder
+        self._settings = {**SETTINGS, **{name.replace("_", "."): value for name, value in settings.items()}}
+
+    def start(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        port_file = self._folder / "port"
+        command = [str(Path(sys.executable).with_name("trilogue")), "start", "--port=0", f"--port-file={port_file}"]
+        command += [f"--data={self._folder / 'data'}"]
+        command += [f"--set={name}={value}" for name, value in self._settings.items()]
+        # As installed, where modules are compiled; whatever this environment says about writing bytecode.
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        environment["PYTHONPYCACHEPREFIX"] = str(Path(self._folder.parent, "compiled"))
+        with open(self._folder / "broker.log", "ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+        self.pid = self._process.pid
+        deadline = time.monotonic() + START_SECONDS
+        while not port_file.exists():
+            if self._process.poll() is not None:
+                raise RuntimeError(f"ours ended: {(self._folder / 'broker.log').read_text()[-1000:]}")
+            if time.monotonic() > deadline:
+                raise TimeoutError("ours does not start")
+            time.sleep(0.001)
+        self.port = int(port_file.read_text())
+        self.exchange(API_VERSIONS)
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait(60)
+
+
+class Apache(Broker):
+    name = "Apache Kafka"
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        given = {name.replace("_", "."): value for name, value in settings.items()}
+        self._kafka = apache.Kafka(folder, {**SETTINGS, **given})
+        self.port = self._kafka.port
+
+    def start(self) -> None:
+        self._kafka.start()
+        assert self._kafka.process is not None
+        self.pid = self._kafka.process.pid
+        self.exchange(API_VERSIONS)
+
+    def stop(self) -> None:
+        self._kafka.stop()
+
+
+@contextlib.contextmanager
+def running(broker: Ours | Apache) -> Iterator[Ours | Apache]:
+    broker.start()
+    try:
+        yield broker
+    finally:
+        broker.stop()
