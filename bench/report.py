@@ -140,7 +140,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     names = [f"{row.section}: {row.name} ({row.figure.unit})" for row in shown]
     figure, axes = pyplot.subplots(figsize=(11, 0.27 * len(shown) + 1.2))
     colours = ["#2a9d8f" if factor >= 1 else "#e76f51" for factor in factors]
-    axes.barh(range(len(shown)), factors, color=colours, left=0)
+    axes.barh(range(len(shown)), [factor - 1 for factor in factors], color=colours, left=1)
     axes.axvline(1, color="#333333", linewidth=1)
     axes.set_xscale("log")
     axes.set_yticks(range(len(shown)), names, fontsize=7.5)
@@ -151,7 +151,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     axes.set_xticks(ticks, [f"{tick:g}x" for tick in ticks])
     axes.minorticks_off()
     for place, factor in enumerate(factors):
-        axes.text(factor * 1.03, place, f"{factor:.1f}x", va="center", fontsize=7)
+        axes.text(max(factor, 1) * 1.03, place, f"{factor:.1f}x", va="center", fontsize=7)
     axes.set_title("trilogue, times better than Apache Kafka 4.3.1 on the same machine", fontsize=10)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)

@@ -27,6 +27,7 @@ def session() -> Iterator[Any]:
         .config("spark.jars.packages", CONNECTOR)
         .config("spark.jars.ivy", str(jars.folder() / "ivy"))
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.log.level", "ERROR")
         .getOrCreate()
     )
