@@ -18,6 +18,8 @@ SPILL_ENTRIES = 32
 PAGE_ENTRIES = 256
 """Down to this many entries a search reads single ones from the file, then all of them at once."""
 
+NOT_THERE = -1, (-1, -1)
+
 OFFSET_ENTRY = Struct(">ii")
 TIME_ENTRY = Struct(">qi")
 
@@ -81,10 +83,11 @@ class Index:
         first, second = self._entry.unpack(read_up_to(self._file.open().fd, size, number * size))
         return first, second
 
-    def find(self, wanted: int) -> int:
-        """The number of the last entry whose first field is at most `wanted`; -1 if there is none."""
+    def find(self, wanted: int) -> tuple[int, tuple[int, int]]:
+        """The last entry whose first field is at most `wanted`, behind its number; -1 if there is none."""
         if self.pending and self.pending[0][0] <= wanted:
-            return self._stored + bisect_right(self.pending, wanted, key=_first) - 1
+            number = bisect_right(self.pending, wanted, key=_first) - 1
+            return self._stored + number, self.pending[number]
         low, high = 0, self._stored
         while high - low > PAGE_ENTRIES:
             middle = (low + high) // 2
@@ -101,7 +104,12 @@ class Index:
                 low = middle + 1
             else:
                 high = middle
-        return low - 1
+        if low == 0:
+            return NOT_THERE
+        if low == origin:
+            return low - 1, self.at(low - 1)
+        first, second = self._entry.unpack_from(page, (low - 1 - origin) * size)
+        return low - 1, (first, second)
 
     def keep(self, count: int) -> None:
         """Drop all entries but the first `count`."""
@@ -150,15 +158,12 @@ class OffsetIndex(Index):
     def lookup(self, offset: int) -> tuple[int, int]:
         """(offset, position) of the last entry at or before `offset`; the segment's beginning if there is
         none."""
-        number = self.find(offset - self._base)
-        if number < 0:
-            return self._base, 0
-        relative, position = self.at(number)
-        return self._base + relative, position
+        number, (relative, position) = self.find(offset - self._base)
+        return (self._base, 0) if number < 0 else (self._base + relative, position)
 
     def truncate(self, offset: int) -> None:
         """Drop the entries of `offset` and above."""
-        self.keep(self.find(offset - self._base - 1) + 1)
+        self.keep(self.find(offset - self._base - 1)[0] + 1)
 
 
 class TimeIndex(Index):
@@ -181,11 +186,8 @@ class TimeIndex(Index):
     def lookup(self, timestamp: int) -> tuple[int, int]:
         """(timestamp, offset) of the last entry at or before `timestamp`; (-1, the first offset) if there is
         none."""
-        number = self.find(timestamp)
-        if number < 0:
-            return -1, self._base
-        found, relative = self.at(number)
-        return found, self._base + relative
+        number, (found, relative) = self.find(timestamp)
+        return (-1, self._base) if number < 0 else (found, self._base + relative)
 
     def last_entry(self) -> tuple[int, int]:
         """(timestamp, offset) of the newest entry; (-1, the first offset) if there is none."""

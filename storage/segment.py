@@ -10,6 +10,7 @@ that the entry speaks of, the indexes of the segment are made anew from the log,
 import logging
 import os
 from collections.abc import Iterator
+from itertools import chain
 
 from trilogue.storage import names
 from trilogue.storage.aborted import AbortedIndex
@@ -225,34 +226,32 @@ class Segment:
     def find(self, offset: int) -> tuple[int, Header] | None:
         """Where the batch begins that holds `offset`, or the first after it; None if the segment ends
         before."""
-        for position, header in self.headers(self._start_for(offset)):
+        for position, header in self._headers_for(offset):
             if header.base_offset + header.last_offset_delta >= offset:
                 return position, header
         return None
 
-    def _start_for(self, offset: int) -> int:
-        """A position at or before the batch that holds `offset`, from the index if that can be believed."""
+    def _headers_for(self, offset: int) -> Iterator[tuple[int, Header]]:
+        """(position, header) of every batch from one on that is at or before the one that holds `offset`; from
+        the index, if that can be believed: a batch must begin there that does not begin after the entry's
+        offset.  (An entry may speak of the last of several batches that were appended at once; brokers before
+        Kafka 4.1 wrote such.)"""
         if offset <= self.base_offset:
-            return 0
+            return self.headers()
         for _ in "as found", "made anew":
             entry_offset, position = self.index.lookup(offset)
             if position == 0:
-                return 0
-            if self._is_batch_before(position, entry_offset):
-                return position
+                break
+            if 0 < position < self.size:
+                found = self.headers(position)
+                try:
+                    first = next(found)
+                except Damaged:
+                    first = None
+                if first is not None and self.base_offset <= first[1].base_offset <= entry_offset:
+                    return chain((first,), found)
             self.reindex("the index points to no batch")
-        return 0
-
-    def _is_batch_before(self, position: int, entry_offset: int) -> bool:
-        """Whether a batch begins here that does not begin after `entry_offset`.  (An entry may speak of the
-        last of several batches that were appended at once; brokers before Kafka 4.1 wrote such.)"""
-        if not 0 <= position < self.size:
-            return False
-        try:
-            _, header = next(self.headers(position))
-        except Damaged:
-            return False
-        return self.base_offset <= header.base_offset <= entry_offset
+        return self.headers()
 
     def time(self) -> tuple[int, int]:
         """(largest timestamp, last offset of the batch that brought it); (-1, base offset) if there is
@@ -269,7 +268,7 @@ class Segment:
             timestamp, offset = self.timeindex.last_entry()
         largest = (timestamp, offset)
         try:
-            for _, header in self.headers(self._start_for(offset)):
+            for _, header in self._headers_for(offset):
                 if header.max_timestamp > largest[0]:
                     largest = (header.max_timestamp, header.last_offset)
         except Damaged as damage:
@@ -296,11 +295,10 @@ class Segment:
     def end(self) -> int:
         """The offset after its last batch, from the file.  Raises `Damaged` if it does not end with a whole
         batch."""
-        start = self._start_for(self.base_offset + LARGEST_RELATIVE_OFFSET)
         offset = self.base_offset
-        for _, header in self.headers(start):
+        for position, header in self._headers_for(self.base_offset + LARGEST_RELATIVE_OFFSET):
             if header.base_offset < offset:
-                raise Damaged(start, f"offset {header.base_offset} after {offset - 1}")
+                raise Damaged(position, f"offset {header.base_offset} after {offset - 1}")
             offset = header.next_offset
         return offset
 
