@@ -15,7 +15,16 @@ from trilogue.broker.api import APIS
 from trilogue.storage.slices import Slice
 from trilogue.wire.apis.api_versions import ApiVersionsResponse
 from trilogue.wire.errors import ErrorCode, MalformedMessage
-from trilogue.wire.frame import API_VERSIONS, SIZE, Header, frame_end, read_header, request_reader, write_response
+from trilogue.wire.frame import (
+    API_VERSIONS,
+    SIZE,
+    Header,
+    answer_writer,
+    frame_end,
+    read_header,
+    request_reader,
+    write_response,
+)
 from trilogue.wire.schema import Response
 
 if TYPE_CHECKING:
@@ -112,12 +121,11 @@ class Connection:
         if api is None or version not in api.numbers:
             self._refuse(header)
             return
-        request = request_reader(api.request, version)(frame, at)
         peer = self.peer
         peer.version, peer.client_id = version, client_id
-        answer = api.handler(self._broker, request, peer)
+        answer = api.handler(self._broker, request_reader(api.request, version)(frame, at), peer)
         if isinstance(answer, Response):
-            self.out += write_response(answer, version, correlation_id)
+            self.out += answer_writer(type(answer), version)(answer, correlation_id)
         elif answer is not None:
             self.later, self._header = answer, header
 

@@ -114,8 +114,9 @@ def request_reader(message: type[Request], version: int) -> Callable[[memoryview
     tagged = version in message.flexible
 
     def read(frame: memoryview, at: int) -> Request:
-        request, _ = decode(frame, read_header_tags(frame, at, "request header") if tagged else at)
-        return request  # type: ignore[no-any-return]
+        if tagged:
+            at = at + 1 if at < len(frame) and frame[at] == 0 else read_header_tags(frame, at, "request header")
+        return decode(frame, at)[0]  # type: ignore[no-any-return]
 
     return read
 
