@@ -38,8 +38,12 @@ TOGETHER = 16
 them; woken for each, it costs the machine as much as everything we do for a small request."""
 
 TURN_SECONDS = 0.001
-"""How long sockets are served before other tasks have a turn.  To go back to trio after every look at the sockets, as
-long as there are ready ones, costs 15 us each time."""
+"""How long sockets are served before other tasks have a turn."""
+
+PATIENCE_SECONDS = 0.001
+"""Whoever was answered often has the next request ready at once.  Waiting for it here, while nobody else has anything
+to do, spares the way through trio: an eighth more requests/s, and a fifth off the p99 of acknowledgements.  A
+millisecond is the shortest time that epoll knows."""
 
 SPARE_BUFFERS = 8
 SPARE_BYTES = 4 << 20
@@ -48,6 +52,19 @@ SPARE_BYTES = 4 << 20
 SWEEP_SECONDS = 1.0
 SIZE_SECONDS = 10.0
 """How long the four bytes of a size may take.  Who needs longer is not a client."""
+
+
+class Runnable(trio.abc.Instrument):
+    """Knows which tasks are to run and have not had their turn."""
+
+    def __init__(self) -> None:
+        self.tasks: set[trio.lowlevel.Task] = set()
+
+    def task_scheduled(self, task: trio.lowlevel.Task) -> None:
+        self.tasks.add(task)
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self.tasks.discard(task)
 
 
 class Gate:
@@ -61,6 +78,9 @@ class Gate:
         self._buffer = bytearray(RECEIVE_BYTES)
         self._view = memoryview(self._buffer)
         self._spare: list[bytearray] = []
+        self._runnable = Runnable()
+        self._blocked = 0
+        """How many connections wait for a peer that does not read."""
         self._scolded: set[str] = set()
 
     def add(self, listener: "Listener") -> None:
@@ -76,11 +96,18 @@ class Gate:
 
     async def run(self) -> None:
         """Never ends."""
+        trio.lowlevel.add_instrument(self._runnable)
+        try:
+            await self._serve()
+        finally:
+            trio.lowlevel.remove_instrument(self._runnable)
+
+    async def _serve(self) -> None:
         connections, poll = self._connections, self._epoll.poll
         while True:
             await trio.lowlevel.wait_readable(self._epoll.fileno())
             self._now = begun = trio.current_time()
-            while ready := poll(0, TOGETHER):
+            while ready := poll(self._patience(), TOGETHER):
                 served = []
                 for fd, _ in ready:
                     connection = connections.get(fd)
@@ -93,6 +120,11 @@ class Gate:
                 self._now = trio.current_time()
                 if self._now - begun > TURN_SECONDS:
                     break
+
+    def _patience(self) -> float:
+        """How long to wait for more here; not at all if others would wait with us."""
+        idle = not self._runnable.tasks and not self._blocked and not self._broker.replicas.flushing
+        return PATIENCE_SECONDS if idle else 0
 
     def stop_listening(self) -> None:
         for fd, listener in self._listeners.items():
@@ -265,7 +297,11 @@ class Gate:
                 if connection.later is not None:
                     await connection.finish()
                 while not connection.flush():
-                    await trio.lowlevel.wait_writable(connection.sock)
+                    self._blocked += 1
+                    try:
+                        await trio.lowlevel.wait_writable(connection.sock)
+                    finally:
+                        self._blocked -= 1
                 before = connection.tail_size
                 self._drain(connection)
                 if connection.later is None and not connection.out and connection.tail_size == before:

@@ -40,6 +40,8 @@ class Replicas:
         self._partitions: dict[Key, Partition] = {}
         self._homes: dict[Key, DataDirectory] = {}
         self._doomed: list[tuple[int, DataDirectory, str]] = []  # when to remove which folder of a deleted partition
+        self.flushing = 0
+        """How many flushes are on their way."""
         self.moves: dict[Key, Move] = {}
         """Partitions on their way to another directory."""
         self._on_disk: dict[Key, DataDirectory] = {}
@@ -242,6 +244,7 @@ class Replicas:
 
     async def flush(self, partition: Partition) -> None:
         log = partition.log
+        self.flushing += 1
         try:
             flush = log.start_flush()
             await trio.to_thread.run_sync(flush.run)
@@ -249,6 +252,8 @@ class Replicas:
         except OSError as error:
             log.fail(error)
             self._failed(partition, error)
+        finally:
+            self.flushing -= 1
 
     async def compact(self) -> None:
         """One round of compaction over all partitions that are dirty enough."""
