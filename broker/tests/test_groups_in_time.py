@@ -13,6 +13,7 @@ from trilogue.broker.connection import Peer
 from trilogue.broker.server import Broker
 from trilogue.broker.tests.jumping import NO_THREADS
 from trilogue.wire.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from trilogue.wire.apis.describe_groups import DescribeGroupsRequest
 from trilogue.wire.apis.find_coordinator import FindCoordinatorRequest
 from trilogue.wire.apis.heartbeat import HeartbeatRequest
 from trilogue.wire.apis.join_group import JoinGroupRequest
@@ -169,3 +170,34 @@ async def restart(folder):
             await trio.sleep(0.01)
         assert [each.committed_offset for topic in found.topics for each in topic.partitions] == [7]
         assert (await ask(sync(first.member_id, 1), 3)).assignment == b"mine"
+
+
+def test_while_a_coordinator_loads_it_says_so(tmp_path):
+    in_jumping_time(loading, tmp_path)
+
+
+BATCHES = 2000
+"""So many that loading them takes many turns: whoever asks in between is heard."""
+
+
+async def loading(folder):
+    async with running(folder) as ask:
+        for offset in range(BATCHES):
+            assert (await ask(commit(offset), 5)).topics[0].partitions[0].error_code == ErrorCode.NONE
+    async with running(folder) as ask:
+        asked = OffsetFetchRequest(group_id="g", topics=None)
+        told = [
+            (await ask(join(), 3)).error_code,
+            (await ask(sync("m", 1), 3)).error_code,
+            (await ask(commit(0), 5)).topics[0].partitions[0].error_code,
+            (await ask(asked, 7)).error_code,
+            (await ask(ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=0), 0)).error_code,
+            (await ask(DescribeGroupsRequest(groups=["g"]), 5)).groups[0].error_code,
+            (await ask(ListGroupsRequest(), 5)).error_code,
+        ]
+        assert told == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * len(told)
+        alive = await ask(heartbeat("m", 1), 3)
+        assert alive.error_code == ErrorCode.NONE, "nobody has to join again because of us"
+        while (found := await ask(asked, 7)).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:  # noqa: ASYNC110
+            await trio.sleep(0.01)
+        assert [each.committed_offset for topic in found.topics for each in topic.partitions] == [BATCHES - 1]
