@@ -10,6 +10,8 @@ from trilogue.broker.api import APIS
 from trilogue.broker.cluster.controller import NewTopic
 from trilogue.broker.config import DEVELOPMENT, BrokerConfig
 from trilogue.broker.connection import Peer
+from trilogue.broker.groups.subscription import write_assignment
+from trilogue.broker.groups.tests.stage import subscription
 from trilogue.broker.server import Broker
 from trilogue.broker.tests.jumping import NO_THREADS
 from trilogue.wire.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -56,24 +58,24 @@ def in_jumping_time(story, *arguments):
     trio.run(story, *arguments, clock=MockClock(autojump_threshold=0))
 
 
-def join(member="", session_ms=10_000):
+def join(member="", session_ms=10_000, group="g", metadata=b""):
     return JoinGroupRequest(
-        group_id="g",
+        group_id=group,
         session_timeout_ms=session_ms,
         rebalance_timeout_ms=60_000,
         member_id=member,
         protocol_type="consumer",
-        protocols=[JoinGroupRequest.Protocol(name="range", metadata=b"")],
+        protocols=[JoinGroupRequest.Protocol(name="range", metadata=metadata)],
     )
 
 
-def sync(member, generation, **assignments):
+def sync(member, generation, group="g", **assignments):
     given = [SyncGroupRequest.Assignment(member_id=each, assignment=it) for each, it in assignments.items()]
-    return SyncGroupRequest(group_id="g", generation_id=generation, member_id=member, assignments=given)
+    return SyncGroupRequest(group_id=group, generation_id=generation, member_id=member, assignments=given)
 
 
-def heartbeat(member, generation):
-    return HeartbeatRequest(group_id="g", generation_id=generation, member_id=member)
+def heartbeat(member, generation, group="g"):
+    return HeartbeatRequest(group_id=group, generation_id=generation, member_id=member)
 
 
 def commit(offset):
@@ -153,6 +155,42 @@ async def named_protocol(folder):
         named = sync(first.member_id, 1)
         named.protocol_type, named.protocol_name = "consumer", "range"
         assert (await ask(named, 5)).error_code == ErrorCode.NONE
+
+
+def test_a_group_is_upgraded_and_falls_back_when_the_new_member_is_silent(tmp_path):
+    in_jumping_time(migration, tmp_path)
+
+
+async def upgraded(ask, group):
+    """A group of a classic member and a new one, `n`: the classic member's id."""
+    told = subscription("t")
+    first = await ask(join(group=group, metadata=told), 3)
+    await ask(sync(first.member_id, 1, group, **{first.member_id: write_assignment({"t": [0, 1]}, 0)}), 3)
+    request = ConsumerGroupHeartbeatRequest(
+        group_id=group,
+        member_id="n",
+        member_epoch=0,
+        rebalance_timeout_ms=1000,
+        subscribed_topic_names=["t"],
+        topic_partitions=[],
+    )
+    assert (await ask(request, 1)).error_code == ErrorCode.NONE
+    return first.member_id
+
+
+async def migration(folder):
+    async with running(folder) as ask:
+        member = await upgraded(ask, "m")
+        begin = trio.current_time()
+        assert (await ask(heartbeat(member, 1, "m"), 3)).error_code == ErrorCode.REBALANCE_IN_PROGRESS
+        joined = await ask(join(member, group="m", metadata=subscription("t")), 3)
+        assert (await ask(sync(member, joined.generation_id, "m"), 3)).assignment == write_assignment({"t": [0]}, 0)
+        for second in range(46):  # a session of the new protocol is 45 seconds
+            expected = ErrorCode.NONE if second < 45 else ErrorCode.REBALANCE_IN_PROGRESS
+            await trio.sleep_until(begin + second + 0.5)
+            assert (await ask(heartbeat(member, joined.generation_id, "m"), 3)).error_code == expected
+        alone = await ask(join(member, group="m", metadata=subscription("t")), 3)
+        assert (alone.leader, alone.generation_id) == (member, joined.generation_id + 1)
 
 
 def test_groups_and_offsets_are_loaded_again(tmp_path):
