@@ -44,8 +44,8 @@ class ConsumerGroup(ConsumerState):
         self.deadline = inf
         """When `tick` may matter: never late, sometimes early."""
         self._sessions: dict[str, float] = {}
-        self._revocations: dict[str, tuple[float, int]] = {}
-        """Until when a member has to have given back what it was asked for in which epoch."""
+        self._revocations: dict[str, float] = {}
+        """Until when a member has to have given back what it was asked for."""
         self._seen: object = None
         """The topics that the group's epoch is up to date with."""
 
@@ -289,7 +289,7 @@ class ConsumerGroup(ConsumerState):
     def _await_revocation(self, now: float, member: ConsumerMember) -> None:
         """Classic members are given their time by other means: see `mixed.py`."""
         if member.state is MemberState.UNREVOKED_PARTITIONS and member.classic is None:
-            self._revocations[member.id] = self._expect(now + member.rebalance_timeout_ms / 1000), member.epoch
+            self._revocations[member.id] = self._expect(now + member.rebalance_timeout_ms / 1000)
         else:
             self._revocations.pop(member.id, None)
 
@@ -313,18 +313,12 @@ class ConsumerGroup(ConsumerState):
         self.deadline = min(self._deadlines(), default=inf)
 
     def _late(self, now: float) -> set[str]:
-        silent = {member_id for member_id, until in self._sessions.items() if until <= now}
-        slow = set()
-        for member_id, (until, epoch) in list(self._revocations.items()):
-            if until <= now:
-                del self._revocations[member_id]
-                if member_id in self.members and self.members[member_id].epoch == epoch:
-                    slow.add(member_id)
-        return silent | slow
+        waiting = (*self._sessions.items(), *self._revocations.items())
+        return {member_id for member_id, until in waiting if until <= now}
 
     def _deadlines(self) -> Iterator[float]:
         yield from self._sessions.values()
-        yield from (until for until, _ in self._revocations.values())
+        yield from self._revocations.values()
 
     def loaded(self, now: float) -> list[Effect]:
         for member in self.members.values():

@@ -224,8 +224,10 @@ class MixedGroup(ConsumerGroup):
     # -- time ----------------------------------------------------------------------------------
 
     def _late(self, now: float) -> set[str]:
+        """Classic members first: whether others are the last of their kind is judged without them, at the next tick."""
         waiting = (*self._join_by.items(), *self._sync_by.items())
-        return super()._late(now) | {member_id for member_id, until in waiting if until <= now}
+        late = super()._late(now) | {member_id for member_id, until in waiting if until <= now}
+        return {each.id for each in self.members.values() if each.classic and each.id in late} or late
 
     def _deadlines(self) -> Iterator[float]:
         yield from super()._deadlines()

@@ -337,6 +337,22 @@ def test_when_the_last_of_the_new_protocol_goes_the_group_is_classic_again(go):
     assert stage.heartbeat("c-1", 3) == ErrorCode.NONE
 
 
+def test_a_classic_and_the_last_new_member_that_die_together_leave_a_classic_group():
+    stage = migrating()
+    rejoin(stage, "d")
+    stage.beat("n", 2, owned=t(2, 3))
+    stage.at(35)  # n's session ends at 45
+    rejoin(stage, "c-1", session=10)
+    rejoin(stage, "d", session=30)
+    stage.at(45).at(45)
+
+    assert members_of(stage) == ("classic", {"d"})
+
+
+def members_of(stage):
+    return stage.group().kind, set(stage.group().members)
+
+
 def test_what_a_downgrade_stores_is_what_kafka_stores():
     stage = migrating()
     before = len(stage.log)
