@@ -339,13 +339,13 @@ def test_when_the_last_of_the_new_protocol_goes_the_group_is_classic_again(go):
 
 def test_a_classic_and_the_last_new_member_that_die_together_leave_a_classic_group():
     stage = migrating()
-    rejoin(stage, "d")
-    stage.beat("n", 2, owned=t(2, 3))
-    stage.at(35)  # n's session ends at 45
-    rejoin(stage, "c-1", session=10)
-    rejoin(stage, "d", session=30)
+    rejoin(stage, "d", session=60)
+    kept = stage.beat("n", 2, owned=t(2, 3)).assigned
+    stage.beat("n", 2, owned=kept)
+    rejoin(stage, "c-1", session=45)  # as long as that of the new protocol
+    stage.at(44.9)
+    assert members_of(stage) == ("consumer", {"c-1", "d", "n"})
     stage.at(45).at(45)
-
     assert members_of(stage) == ("classic", {"d"})
 
 
