@@ -86,15 +86,23 @@ def flowing(bootstrap: str, topic: str) -> Iterator[None]:
 
 @pytest.mark.java
 @pytest.mark.slow
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize(
+    "protocols",
+    [
+        ("classic", "classic"),
+        ("consumer", "consumer"),
+        ("classic", "consumer"),  # a group of both (KIP-848), which is a classic one again when the second is gone
+    ],
+    ids=" and ".join,
+)
 def test_what_a_killed_console_consumer_had_is_anothers_when_its_session_is_over(
-    quick_bootstrap: str, protocol: str, capsys: pytest.CaptureFixture[str]
+    quick_bootstrap: str, protocols: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     topic, group = new_topic(quick_bootstrap, PARTITIONS), f"console-{uuid.uuid4().hex[:8]}"
     everything = set(range(PARTITIONS))
     with flowing(quick_bootstrap, topic), ExitStack() as living:
         members = []
-        for _ in range(2):
+        for protocol in protocols:
             try:
                 members.append(Console(quick_bootstrap, topic, group, protocol))
             except jars.Missing as missing:
@@ -115,4 +123,4 @@ def test_what_a_killed_console_consumer_had_is_anothers_when_its_session_is_over
         victim.kill()
         begin = time.monotonic()
         wait_until([survivor])
-        tell_rebalance(f"Java's console consumer, {protocol}", time.monotonic() - begin, capsys)
+        tell_rebalance(f"Java's console consumer, {' and '.join(protocols)}", time.monotonic() - begin, capsys)
