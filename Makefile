@@ -45,8 +45,8 @@ bench-storage: $(READY)  ## the log: appends beside bare pwrite, look-ups, openi
 bench-start: $(READY)  ## from exec to the first answer, and memory when idle
 	$(BIN)/python -m bench.start
 
-bench-groups: $(READY)  ## heartbeats and offset commits, beside Apache Kafka
-	$(BIN)/python -m bench.groups
+bench-groups: $(READY)  ## transactions, offset commits and heartbeats, beside Apache Kafka
+	$(BIN)/python -m bench --only groups
 
 compat: $(READY)  ## the compatibility suite, against Apache Kafka and against ours
 	$(BIN)/python -m pytest compat_tests --target=apache-kafka

@@ -10,12 +10,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import footprint, growth, report, spark_read, trials
+from bench import footprint, groups, growth, report, spark_read, trials
 from bench.brokers import Apache, Ours, running
 from bench.storage import GIB, touch_memory
 from bench.trial import Row, measure
 
-SECTIONS = ["produce", "consume", "latency", "requests", "ceiling", "tools", "footprint", "Spark", "growth"]
+SECTIONS = ["produce", "consume", "latency", "requests", "ceiling", "groups", "tools", "footprint", "Spark", "growth"]
 
 
 def arguments() -> argparse.Namespace:
@@ -44,7 +44,7 @@ def main() -> int:
         touch_memory(folder, 4 * GIB)
         if "footprint" in given.sections:
             rows += footprint.starts(folder, given.rounds)
-        wanted = [each for each in trials.all_trials() if each.section in given.sections]
+        wanted = [each for each in (*trials.all_trials(), *groups.trials()) if each.section in given.sections]
         if wanted or "Spark" in given.sections:
             with running(Ours(folder / "ours")) as ours, running(Apache(folder / "apache")) as theirs:
                 for trial in wanted:

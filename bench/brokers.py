@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -13,11 +12,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
 import apache
 
-from trilogue.wire.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from trilogue.wire.apis.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from trilogue.wire.apis.metadata import MetadataRequest, MetadataResponse
-from trilogue.wire.frame import read_response, write_request
-from trilogue.wire.schema import Request, Response
+from bench.asking import Connection
+from trilogue.wire.apis.create_topics import CreateTopicsRequest
+from trilogue.wire.apis.delete_topics import DeleteTopicsRequest
+from trilogue.wire.apis.metadata import MetadataRequest
+from trilogue.wire.schema import Request
 
 START_SECONDS = 60.0
 SETTINGS = {
@@ -40,6 +39,10 @@ class Broker:
     port: int
 
     @property
+    def address(self) -> tuple[str, int]:
+        return "127.0.0.1", self.port
+
+    @property
     def bootstrap(self) -> str:
         return f"127.0.0.1:{self.port}"
 
@@ -56,17 +59,21 @@ class Broker:
 
     # -- what is asked of both ---------------------------------------------------------------------
 
-    def ask(self, request: Request, version: int, answer: type[Response]) -> Any:
-        frame = b"".join(bytes(part) for part in write_request(request, version, 1, "bench"))
-        return read_response(memoryview(self.exchange(frame)), answer, version)[1]
+    def ask(self, request: Request, version: int) -> Any:
+        connection = Connection(self.address)
+        try:
+            return connection.ask(request, version)
+        finally:
+            connection.close()
 
     def exchange(self, frame: bytes) -> bytes:
         """Send a whole frame; the answer without its size."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=START_SECONDS) as sock:
-            sock.sendall(frame)
-            stream = sock.makefile("rb")
-            size = int.from_bytes(stream.read(4), "big")
-            return stream.read(size)
+        connection = Connection(self.address)
+        try:
+            connection.send(frame)
+            return connection.receive()
+        finally:
+            connection.close()
 
     def create(self, topic: str, partitions: int = 1, **settings: str) -> None:
         configs = [
@@ -76,7 +83,7 @@ class Broker:
         wanted = CreateTopicsRequest.Topic(
             name=topic, num_partitions=partitions, replication_factor=1, assignments=[], configs=configs
         )
-        made = self.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=60_000), 5, CreateTopicsResponse).topics[0]
+        made = self.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=60_000), 5).topics[0]
         if made.error_code:
             raise RuntimeError(f"{self.name}: {topic} cannot be made: {made}")
         deadline = time.monotonic() + START_SECONDS
@@ -87,11 +94,11 @@ class Broker:
 
     def _has_leaders(self, topic: str, partitions: int) -> bool:
         asked = MetadataRequest(topics=[MetadataRequest.Topic(name=topic)], allow_auto_topic_creation=False)
-        found = self.ask(asked, 8, MetadataResponse).topics[0].partitions
+        found = self.ask(asked, 8).topics[0].partitions
         return len(found) == partitions and all(each.leader_id >= 0 for each in found)
 
     def delete(self, topic: str) -> None:
-        self.ask(DeleteTopicsRequest(topic_names=[topic], timeout_ms=60_000), 4, DeleteTopicsResponse)
+        self.ask(DeleteTopicsRequest(topic_names=[topic], timeout_ms=60_000), 4)
 
 
 class Ours(Broker):

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench import groups, native, storage
+from bench.asking import Connection
 from bench.brokers import Ours, running
 from bench.trial import say
 from bench.trials import KIB, fresh
-from trilogue.wire.apis.heartbeat import HeartbeatResponse
-from trilogue.wire.frame import read_response
+from trilogue.wire.apis.heartbeat import HeartbeatRequest
 
 RECORDS = 200_000
 FLAT = 1.5
@@ -115,17 +115,15 @@ def group_count(folder: Path) -> Grown:
     for size in sizes:
         say(f"  growth: {size} groups")
         with running(Ours(folder / f"groups-{size}")) as broker:
-            address = ("127.0.0.1", broker.port)
-            groups.wait_for_coordinator(address)
-            pair = [groups.Connection(address) for _ in range(2)]
+            groups.find_coordinators(broker)
+            pair = [Connection(broker.address) for _ in range(2)]
             beats = [beat for number in range(size) for beat in groups.join(pair, f"growth-{number}")]
             found = []
             for _ in range(ROUNDS):
                 before = broker.cpu_seconds()
                 for number in range(HEARTBEATS):
                     pair[0].send(beats[number % len(beats)])
-                    heard = memoryview(pair[0].receive())
-                    answer = read_response(heard, HeartbeatResponse, groups.HEARTBEAT_VERSION)[1]
+                    answer = pair[0].hear(HeartbeatRequest.api_key, 3)
                     assert answer.error_code == 0, answer
                 found.append((broker.cpu_seconds() - before) / HEARTBEATS * 1e6)
             costs.append(min(found))

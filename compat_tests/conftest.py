@@ -8,7 +8,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import apache
@@ -16,6 +17,11 @@ import jars
 import pytest
 
 START_SECONDS = 20
+
+SESSION_SECONDS = 6
+"""How long members may be silent: the shortest that brokers allow classic members by default."""
+
+QUICK_BEAT_SECONDS = 0.5
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -30,15 +36,37 @@ def target(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session")
 def bootstrap(target: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """HOST:PORT of a broker that all tests of this run share."""
-    folder = tmp_path_factory.mktemp(target)
+    with started(target, tmp_path_factory.mktemp(target)) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def quick_bootstrap(target: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One that asks members of the new protocol for a heartbeat every QUICK_BEAT_SECONDS, and misses them after
+    SESSION_SECONDS.  In the classic protocol members choose; in the new one the broker does."""
+    beat, session = str(int(QUICK_BEAT_SECONDS * 1000)), str(SESSION_SECONDS * 1000)
+    settings = {
+        "group.consumer.heartbeat.interval.ms": beat,
+        "group.consumer.min.heartbeat.interval.ms": beat,
+        "group.consumer.session.timeout.ms": session,
+        "group.consumer.min.session.timeout.ms": session,
+    }
+    with started(target, tmp_path_factory.mktemp(f"quick-{target}"), settings) as address:
+        yield address
+
+
+@contextmanager
+def started(target: str, folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[str]:
+    """A broker of its own: its HOST:PORT."""
+    settings = settings or {}
     if target == "apache-kafka":
         try:
-            with apache.Kafka(folder) as kafka:
+            with apache.Kafka(folder, settings) as kafka:
                 yield kafka.bootstrap
         except jars.Missing as missing:
             missing_java(missing)
     else:
-        with Trilogue(folder) as broker:
+        with Trilogue(folder, **{name.replace(".", "_"): value for name, value in settings.items()}) as broker:
             yield broker.bootstrap
 
 

@@ -18,7 +18,8 @@ import confluent_kafka.admin
 import jars
 import pytest
 
-from compat_tests.conftest import missing_java
+from compat_tests.conftest import missing_java, started
+from compat_tests.proxy import proxy
 
 HERE = Path(__file__).parent
 PARTITIONS = 2
@@ -160,6 +161,46 @@ def test_a_worker_killed_again_and_again_copies_every_record_once(client: str, b
     assert values(bootstrap, sink, "read_committed") == [[value.upper() for value in part] for part in given]
     everything = sum(map(len, values(bootstrap, sink, "read_uncommitted")))
     assert everything > RECORDS, "no kill has met an open transaction"
+
+
+PRODUCE, ADD_PARTITIONS, ADD_OFFSETS, END, COMMIT_OFFSETS = 0, 24, 25, 26, 28
+IMPLICIT_SINCE = {PRODUCE: 12, END: 5, COMMIT_OFFSETS: 5}
+"""From these versions on a transaction is of the second generation (KIP-890): nothing is added beforehand, and the
+producer's epoch is raised with every end."""
+BROKERS_ADD_SINCE = 4
+"""AddPartitionsToTxn of these versions is sent by brokers only, and Kafka's go by the proxy as well."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", ["librdkafka", pytest.param("java-4.4", marks=pytest.mark.java)])
+def test_the_workers_speak_both_generations_of_transactions(client: str, target: str, tmp_path: Path) -> None:
+    """The test above is of both only if they do: here their requests are looked at on the wire."""
+    source, sink = "in", "out"
+    given = [[f"p{part}-n{number}" for number in range(50)] for part in range(PARTITIONS)]
+    program = (
+        [sys.executable, str(HERE / "programs" / "copy.py")]
+        if client == "librdkafka"
+        else java("Copy", "clients-4.4.0", tmp_path)
+    )
+    with proxy() as between, started(target, tmp_path, between.advertised) as bootstrap:
+        between.serve(bootstrap)
+        make_topics(between.address, source, sink)
+        write(between.address, source, given)
+        before = between.versions(PRODUCE)
+        with running([*program, between.address, "copy", source, sink, str(A_TRANSACTION)], tmp_path) as worker:
+            worker.finish()
+        assert values(between.address, sink, "read_committed") == [[value.upper() for value in part] for part in given]
+
+        newest = {key: max(between.versions(key)) for key in IMPLICIT_SINCE}
+        added = {version for version in between.versions(ADD_PARTITIONS) if version < BROKERS_ADD_SINCE}
+        if client == "librdkafka":
+            assert all(newest[key] < since for key, since in IMPLICIT_SINCE.items()), newest
+            assert added, "no partition was added"
+            assert between.versions(ADD_OFFSETS), "no offsets were added"
+        else:
+            assert all(newest[key] >= since for key, since in IMPLICIT_SINCE.items()), newest
+            assert min(between.versions(PRODUCE) - before) >= IMPLICIT_SINCE[PRODUCE]
+            assert added | between.versions(ADD_OFFSETS) == set()
 
 
 WORDS = ["kafka", "trilogue", "topic", "offset", "epoch", "fence", "marker", "group", "lag", "log"]

@@ -26,10 +26,7 @@ import kafka
 import kafka.admin
 import pytest
 
-from compat_tests.conftest import Trilogue
-
-SESSION_SECONDS = 6
-"""The shortest that brokers allow; in the new protocol the broker's own, of 45 seconds, holds."""
+from compat_tests.conftest import SESSION_SECONDS, Trilogue
 
 Place = tuple[str, int]
 
@@ -216,14 +213,22 @@ def test_a_group_reads_everything_and_goes_on_where_it_was(client: Client, boots
         assert sorted(read(consumer, 20)) == sorted(more)
 
 
-def test_a_new_groups_first_record_is_there_quickly(bootstrap: str, topic: str, group: str):
-    write(bootstrap, topic, 4)
-    with closing(Confluent(bootstrap, f"{group}-warm", topic)) as consumer:
-        read(consumer, 1)
-    begin = time.monotonic()
-    with closing(Confluent(bootstrap, group, topic)) as consumer:
-        read(consumer, 1, seconds=5)
-        assert time.monotonic() - begin < 3
+def test_a_new_groups_first_record_is_there_quickly(
+    client: Client, bootstrap: str, topic: str, group: str, capsys: pytest.CaptureFixture[str]
+):
+    """Wanted are 300 ms from the wish to the record, connecting and all; loaded machines take longer."""
+    write(bootstrap, topic, 40)
+    took = []
+    for number in range(6):
+        begin = time.monotonic()
+        with closing(client(bootstrap, f"{group}-{number}", topic)) as consumer:
+            while not consumer.poll(0.05):
+                assert time.monotonic() < begin + 10, "no record"
+            took.append(time.monotonic() - begin)
+    took = sorted(took[1:])  # the first one of all makes the coordinator's topic
+    with capsys.disabled():
+        print(f"\nfirst record of a new group, {client.__name__}: p50 {took[2] * 1000:.0f} ms of 5")  # type: ignore[attr-defined]
+    assert took[2] < 3
 
 
 def test_members_come_and_go_and_share_what_there_is(client: Client, bootstrap: str, topic: str, group: str):
@@ -240,17 +245,25 @@ def test_members_come_and_go_and_share_what_there_is(client: Client, bootstrap: 
     third.close()
 
 
-@pytest.mark.parametrize("client", [KafkaPython, Confluent], ids=lambda client: client.__name__)
+@pytest.mark.slow
 def test_what_a_killed_member_had_is_anothers_when_its_session_is_over(
-    client: Client, bootstrap: str, topic: str, group: str, tmp_path: Path
+    client: Client, quick_bootstrap: str, group: str, capsys: pytest.CaptureFixture[str]
 ):
-    with closing(client(bootstrap, group, topic)) as survivor:
-        victim = start_elsewhere(client, bootstrap, group, topic)
+    topic = new_topic(quick_bootstrap, 4)
+    with closing(client(quick_bootstrap, group, topic)) as survivor:
+        victim = start_elsewhere(client, quick_bootstrap, group, topic)
         until(lambda: len(survivor.assignment()) == 2, [survivor], 30)
         victim.send_signal(signal.SIGKILL)
         victim.wait()
         took = until(lambda: shared([survivor], 4), [survivor], 30)
-        assert took < SESSION_SECONDS + 3  # its own heartbeat has to tell the survivor, and the rebalance takes one
+    tell_rebalance(client.__name__, took, capsys)  # type: ignore[attr-defined]
+
+
+def tell_rebalance(who: str, took: float, capsys: pytest.CaptureFixture[str]) -> None:
+    """Wanted is a second after the session: a heartbeat has to tell the survivor.  Loaded machines take longer."""
+    with capsys.disabled():
+        print(f"\na killed member's partitions, {who}: {took:.1f} s, of which {SESSION_SECONDS} are its session")
+    assert took < SESSION_SECONDS + 4
 
 
 def start_elsewhere(client: Client, bootstrap: str, group: str, topic: str) -> subprocess.Popen[bytes]:

@@ -372,6 +372,16 @@ class ClassicGroup(Roster):
             yield Reply(member.syncing, sync_refusal(ErrorCode.UNKNOWN_MEMBER_ID))
         self._drop(member.id)
 
+    @effects
+    def turn_away(self) -> Iterator[Effect]:
+        """The group is to be another: whoever waits has to ask again."""
+        for member in self.members.values():
+            if member.joining:
+                refusal = join_refusal(ErrorCode.REBALANCE_IN_PROGRESS, member.id, member.joining.version)
+                yield Reply(member.joining.ticket, refusal)
+            if member.syncing:
+                yield Reply(member.syncing, sync_refusal(ErrorCode.REBALANCE_IN_PROGRESS))
+
     # -- time ----------------------------------------------------------------------------------
 
     @effects

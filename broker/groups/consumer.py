@@ -5,7 +5,7 @@ target assignment; and every member moves towards it by itself, giving back befo
 changes nothing stores nothing.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any
@@ -44,8 +44,8 @@ class ConsumerGroup(ConsumerState):
         self.deadline = inf
         """When `tick` may matter: never late, sometimes early."""
         self._sessions: dict[str, float] = {}
-        self._revocations: dict[str, tuple[float, int]] = {}
-        """Until when a member has to have given back what it was asked for in which epoch."""
+        self._revocations: dict[str, float] = {}
+        """Until when a member has to have given back what it was asked for."""
         self._seen: object = None
         """The topics that the group's epoch is up to date with."""
 
@@ -57,22 +57,36 @@ class ConsumerGroup(ConsumerState):
     ) -> Iterator[Effect]:
         """Raises what the asker hears."""
         if request.member_epoch in (LEAVES, TEMPORARILY_GONE):
-            yield from self._depart(request, ticket)
+            yield from self._depart(now, request, ticket)
             return
         puts: list[Put] = []
         before, replaced = self._entering(request, request.member_id or fresh_id, puts)
         member = told(before, request, caller)
         epoch = self._subscribe(before, member, replaced, puts)
-        assignment_epoch, target = self._assign(epoch, member, replaced, puts)
         owned = None if request.topic_partitions is None else set(places_in(request.topic_partitions))
-        after = self._reconcile(member, replaced, assignment_epoch, target, owned)
+        after = self._advance(now, before, member, replaced, epoch, owned, puts)
+        if puts:
+            yield Store(tuple(puts))
+        self._begin_session(now, after)
+        yield Reply(ticket, self._answer(after, is_full(request) or after.assigned.keys() != before.assigned.keys()))
+
+    def _advance(
+        self,
+        now: float,
+        before: ConsumerMember,
+        member: ConsumerMember,
+        replaced: str | None,
+        epoch: int,
+        owned: Collection[Place] | None,
+        puts: list[Put],
+    ) -> ConsumerMember:
+        """One step towards the target assignment of the group's epoch, which is made if there is none yet."""
+        assignment_epoch, target = self._assign(epoch, member, replaced, puts)
+        after = self._reconcile(before, member, replaced, assignment_epoch, target, owned)
         if after != member:
             puts.append(after.put_assignment(self.id))
             self._await_revocation(now, after)
-        if puts:
-            yield Store(tuple(puts))
-        self._begin_session(now, after.id)
-        yield Reply(ticket, self._answer(after, is_full(request) or after.assigned.keys() != before.assigned.keys()))
+        return after
 
     def _entering(self, request: Request, member_id: str, puts: list[Put]) -> tuple[ConsumerMember, str | None]:
         """The member as it is so far; and the id under which it was known, if it returns as a static member."""
@@ -102,17 +116,19 @@ class ConsumerGroup(ConsumerState):
             if member_id not in self.members:
                 self._check_room()
             return self.members.get(member_id, ConsumerMember(member_id)), None
-        if holder.id == member_id and holder.epoch != TEMPORARILY_GONE:
-            return holder, None
-        if holder.epoch != TEMPORARILY_GONE:
+        if holder.classic is None and holder.epoch != TEMPORARILY_GONE:
             problem = f"Instance id {request.instance_id} is owned by member {holder.id}."
             raise BrokerError(ErrorCode.UNRELEASED_INSTANCE_ID, problem)
+        return self._return(holder, member_id, puts), holder.id
+
+    def _return(self, holder: ConsumerMember, member_id: str, puts: list[Put]) -> ConsumerMember:
+        """A static member is back under another id: it has what it had, and starts over from epoch 0."""
         returned = replace(holder, id=member_id, epoch=0, previous_epoch=0)
         puts += removal(self.id, holder.id)
         puts.append(returned.put_metadata(self.id))
         puts.append(self.put_target(member_id, self.target.get(holder.id, ())))
         puts.append(returned.put_assignment(self.id))
-        return returned, holder.id
+        return returned
 
     def _check_room(self) -> None:
         room: int = self._world.config["group.consumer.max.size"]
@@ -162,8 +178,7 @@ class ConsumerGroup(ConsumerState):
         more often than once in an interval: many members may be coming."""
         now_ms = self._world.clock()
         former = self.target.get(replaced or member.id, frozenset())
-        waits = self.assigned_ms and now_ms - self.assigned_ms < self._setting("assignment.interval.ms")
-        if epoch == self.assignment_epoch or waits:
+        if epoch == self.assignment_epoch or self._assigned_lately:
             return self.assignment_epoch, former
         members = self._with(member, replaced)
         shares = self._shares(members, {**self.target, member.id: former})
@@ -174,10 +189,15 @@ class ConsumerGroup(ConsumerState):
         puts.append(self.put_assignment_epoch(epoch, now_ms))
         return epoch, shares[member.id]
 
+    @property
+    def _assigned_lately(self) -> bool:
+        """So lately that the assignment is not made anew yet."""
+        age_ms = self._world.clock() - self.assigned_ms
+        return self.assigned_ms != 0 and age_ms < self._setting("assignment.interval.ms")
+
     def _shares(self, members: Members, before: Mapping[str, frozenset[Place]]) -> Mapping[str, Collection[Place]]:
         image = self._world.image
-        patterns = {each.regex: matching(each.regex, image.topics) for each in members.values() if each.regex}
-        wanted = {each.id: each.topics | patterns.get(each.regex, frozenset()) for each in members.values()}
+        wanted = {each.id: self._wanted(each) for each in members.values()}
         subscribers = [
             Subscriber(each.id, each.instance_id, frozenset(partition_counts(wanted[each.id], image)))
             for each in members.values()
@@ -190,6 +210,7 @@ class ConsumerGroup(ConsumerState):
 
     def _reconcile(
         self,
+        before: ConsumerMember,
         member: ConsumerMember,
         replaced: str | None,
         epoch: int,
@@ -197,7 +218,16 @@ class ConsumerGroup(ConsumerState):
         owned: Collection[Place] | None,
     ) -> ConsumerMember:
         mine = (None, member.id, replaced)
-        return reconcile(member, epoch, target, owned, lambda place: self.owner(place) not in mine)
+        unwanted: set[bytes] = set()
+        if (member.topics, member.regex) != (before.topics, before.regex):
+            names = self._wanted(member)
+            told = {place[0] for place in (*member.assigned, *target)}
+            unwanted = {each for each in told if self._world.image.topic_names.get(each) not in names}
+        return reconcile(member, epoch, target, owned, lambda place: self.owner(place) not in mine, unwanted)
+
+    def _wanted(self, member: ConsumerMember) -> frozenset[str]:
+        """The names that a member subscribes to, as things are now."""
+        return member.topics | (matching(member.regex, self._world.image.topics) if member.regex else frozenset())
 
     def _answer(self, member: ConsumerMember, with_assignment: bool) -> Response:
         assignment = None
@@ -217,14 +247,14 @@ class ConsumerGroup(ConsumerState):
 
     # -- leaving -------------------------------------------------------------------------------
 
-    def _depart(self, request: Request, ticket: Any) -> Iterator[Effect]:
+    def _depart(self, now: float, request: Request, ticket: Any) -> Iterator[Effect]:
         member = self._leaving(request)
         if request.member_epoch == TEMPORARILY_GONE:
             gone = replace(member, epoch=TEMPORARILY_GONE, revoking={}, assigned=dict.fromkeys(member.assigned, 0))
             self._revocations.pop(member.id, None)
             yield Store((gone.put_assignment(self.id),))
         else:
-            yield from self._fence([member])
+            yield from self._fence(now, [member])
         yield Reply(ticket, Response(member_id=member.id, member_epoch=request.member_epoch, heartbeat_interval_ms=0))
 
     def _leaving(self, request: Request) -> ConsumerMember:
@@ -238,49 +268,61 @@ class ConsumerGroup(ConsumerState):
             raise BrokerError(ErrorCode.FENCED_INSTANCE_ID, problem)
         return holder
 
-    def _fence(self, gone: Iterable[ConsumerMember]) -> Iterator[Effect]:
+    def _fence(self, now: float, gone: Sequence[ConsumerMember]) -> Iterator[Effect]:
         """These are members no more: what they had is for others."""
         puts: list[Put] = []
         members = dict(self.members)
         for member in gone:
             puts += removal(self.id, member.id)
             del members[member.id]
-            self._sessions.pop(member.id, None)
-            self._revocations.pop(member.id, None)
+            self._end_session(member.id)
         self._refresh(members, True, puts)
         yield Store(tuple(puts))
 
     # -- time ----------------------------------------------------------------------------------
 
-    def _begin_session(self, now: float, member_id: str) -> None:
-        self._sessions[member_id] = now + self._setting("session.timeout.ms") / 1000
-        self.deadline = min(self.deadline, self._sessions[member_id])
+    def _begin_session(self, now: float, member: ConsumerMember) -> None:
+        classic = member.classic
+        timeout_ms = self._setting("session.timeout.ms") if classic is None else classic.session_timeout_ms
+        self._sessions[member.id] = self._expect(now + timeout_ms / 1000)
 
     def _await_revocation(self, now: float, member: ConsumerMember) -> None:
-        if member.state is MemberState.UNREVOKED_PARTITIONS:
-            until = now + member.rebalance_timeout_ms / 1000
-            self._revocations[member.id] = until, member.epoch
-            self.deadline = min(self.deadline, until)
+        """Classic members are given their time by other means: see `mixed.py`."""
+        if member.state is MemberState.UNREVOKED_PARTITIONS and member.classic is None:
+            self._revocations[member.id] = self._expect(now + member.rebalance_timeout_ms / 1000)
         else:
             self._revocations.pop(member.id, None)
+
+    def _end_session(self, member_id: str) -> None:
+        """Nothing is expected of this member any more."""
+        self._sessions.pop(member_id, None)
+        self._revocations.pop(member_id, None)
+
+    def _expect(self, until: float) -> float:
+        self.deadline = min(self.deadline, until)
+        return until
 
     @effects
     def tick(self, now: float) -> Iterator[Effect]:
         """Who has been silent for too long, or keeps what it should give back, is put out."""
-        silent = {member_id for member_id, until in self._sessions.items() if until <= now}
-        slow = {
-            member_id
-            for member_id, (until, epoch) in self._revocations.items()
-            if until <= now and self.members[member_id].epoch == epoch
-        }
-        if late := [self.members[member_id] for member_id in sorted(silent | slow) if member_id in self.members]:
-            yield from self._fence(late)
-        revocations = (until for until, _ in self._revocations.values())
-        self.deadline = min((*self._sessions.values(), *revocations), default=inf)
+        late = self._late(now)
+        if gone := [self.members[member_id] for member_id in sorted(late) if member_id in self.members]:
+            yield from self._fence(now, gone)
+        for member_id in late:
+            self._end_session(member_id)  # a static member may have come back under another id
+        self.deadline = min(self._deadlines(), default=inf)
+
+    def _late(self, now: float) -> set[str]:
+        waiting = (*self._sessions.items(), *self._revocations.items())
+        return {member_id for member_id, until in waiting if until <= now}
+
+    def _deadlines(self) -> Iterator[float]:
+        yield from self._sessions.values()
+        yield from self._revocations.values()
 
     def loaded(self, now: float) -> list[Effect]:
         for member in self.members.values():
-            self._begin_session(now, member.id)
+            self._begin_session(now, member)
             self._await_revocation(now, member)
         return []
 

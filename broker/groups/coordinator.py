@@ -12,7 +12,8 @@ from typing import Any
 from trilogue.broker.effects import Effect, Put, Reply, Store, effects
 from trilogue.broker.groups import consumer_requests, describing, offset_requests
 from trilogue.broker.groups.classic import ClassicGroup, join_refusal, sync_refusal
-from trilogue.broker.groups.consumer import ConsumerGroup
+from trilogue.broker.groups.migration import upgrade
+from trilogue.broker.groups.mixed import MixedGroup
 from trilogue.broker.groups.offsets import NEVER_MS, Committed, Offsets, tombstone
 from trilogue.broker.groups.world import Caller, World
 from trilogue.wire.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -50,7 +51,7 @@ CONSUMER_KEYS = frozenset(
     it for it in vars(consumer_groups).values() if isinstance(it, type) and issubclass(it, Key) and it is not Key
 )
 
-Group = ClassicGroup | ConsumerGroup
+Group = ClassicGroup | MixedGroup
 
 
 class GroupCoordinator:
@@ -88,7 +89,10 @@ class GroupCoordinator:
             yield from self._expire(self._world.clock())
 
     def _watched(self, group: Group, todo: list[Effect]) -> list[Effect]:
-        """Whatever has been done with a group may have given it an earlier deadline.  Later ones are found by ticks."""
+        """Whatever has been done with a group may have given it an earlier deadline, or made it another group.  Later
+        deadlines are found by ticks."""
+        if isinstance(group, MixedGroup) and group.successor:
+            group = self._groups[group.id] = group.successor
         if group.deadline < self._alarm_of.get(group.id, inf):
             self._alarm_of[group.id] = group.deadline
             heappush(self._alarms, (group.deadline, group.id))
@@ -118,10 +122,9 @@ class GroupCoordinator:
         self, now: float, request: JoinGroupRequest, caller: Caller, fresh_id: str, ticket: Any
     ) -> Iterator[Effect]:
         group = self._groups.get(request.group_id)
-        if isinstance(group, ConsumerGroup):
+        if isinstance(group, MixedGroup):
             if not group.is_empty:
-                code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-                yield Reply(ticket, join_refusal(code, request.member_id, caller.version))
+                yield from self._join_consumers(now, group, request, caller, fresh_id, ticket)
                 return
             if not request.member_id:
                 yield from stores(group.tombstones())
@@ -139,10 +142,19 @@ class GroupCoordinator:
         if is_new:
             yield Store((group.first_record(),))
 
+    def _join_consumers(
+        self, now: float, group: MixedGroup, request: JoinGroupRequest, caller: Caller, fresh_id: str, ticket: Any
+    ) -> list[Effect]:
+        """A classic member joins a group of the new protocol."""
+        try:
+            return self._watched(group, group.join(now, request, caller, fresh_id, ticket))
+        except BrokerError as error:
+            return [Reply(ticket, join_refusal(error.code, "", caller.version))]
+
     @effects
     def sync(self, now: float, request: SyncGroupRequest, ticket: Any) -> Iterator[Effect]:
         try:
-            group = self._find_classic(request.group_id)
+            group = self._joined_group(request.group_id)
             yield from self._watched(group, group.sync(now, request, ticket))
         except BrokerError as error:
             yield Reply(ticket, sync_refusal(error.code))
@@ -150,7 +162,7 @@ class GroupCoordinator:
     @effects
     def heartbeat(self, now: float, request: HeartbeatRequest, ticket: Any) -> Iterator[Effect]:
         try:
-            group = self._find_classic(request.group_id)
+            group = self._joined_group(request.group_id)
             yield from self._watched(group, group.heartbeat(now, request, ticket))
         except BrokerError as error:
             yield Reply(ticket, HeartbeatResponse(error_code=error.code))
@@ -158,7 +170,7 @@ class GroupCoordinator:
     @effects
     def leave(self, now: float, request: LeaveGroupRequest, ticket: Any) -> Iterator[Effect]:
         try:
-            group = self._find_classic(request.group_id)
+            group = self._joined_group(request.group_id)
         except BrokerError:
             unknown = [
                 LeaveGroupResponse.Member(
@@ -180,32 +192,41 @@ class GroupCoordinator:
     ) -> Iterator[Effect]:
         try:
             consumer_requests.check(request, caller.version, self._world.config["group.consumer.assignors"])
-            puts, group = self._consumer_group(request)
+            puts, group = self._consumer_group(now, request)
             todo = group.consumer_heartbeat(now, request, caller, fresh_id, ticket)
         except BrokerError as error:
             yield Reply(ticket, consumer_requests.heartbeat_refusal(error.code, error.message or error.code.sentence))
             return
+        former = self._groups.get(group.id)
+        if isinstance(former, ClassicGroup):
+            yield from former.turn_away()
         self._groups[group.id] = group
-        yield from stores(puts)
-        yield from self._watched(group, todo)
+        yield from self._watched(group, preceded(puts, todo))
 
-    def _consumer_group(self, request: ConsumerGroupHeartbeatRequest) -> tuple[list[Put], ConsumerGroup]:
+    def _consumer_group(self, now: float, request: ConsumerGroupHeartbeatRequest) -> tuple[list[Put], MixedGroup]:
         """The group, made if somebody joins; and what has to be stored first if it was a classic one."""
         group_id, joins = request.group_id, request.member_epoch == 0
         group = self._groups.get(group_id)
-        if isinstance(group, ConsumerGroup):
+        if isinstance(group, MixedGroup):
             return [], group
-        if group is None and joins:
-            return [], ConsumerGroup(group_id, self._world)
-        if group is not None and joins and group.is_empty:
-            return group.tombstones(), ConsumerGroup(group_id, self._world)
-        problem = f"Group {group_id} is not a consumer group." if group else f"Consumer group {group_id} not found."
-        raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, problem)
+        if not joins:
+            problem = f"Group {group_id} is not a consumer group." if group else f"Consumer group {group_id} not found."
+            raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, problem)
+        made = MixedGroup(group_id, self._world)
+        if group is None:
+            return [], made
+        if group.is_empty:
+            return group.tombstones(), made
+        puts = upgrade(group, made, self._world)
+        for put in puts:
+            made.replay(put)
+        made.loaded(now)
+        return puts, made
 
     @effects
     def describe_consumer(self, now: float, group_id: str, ticket: Any) -> Iterator[Effect]:
         group = self._groups.get(group_id)
-        if isinstance(group, ConsumerGroup):
+        if isinstance(group, MixedGroup):
             yield Reply(ticket, consumer_requests.describe(group, self._world.image))
         else:
             problem = "is not a consumer group" if group else "not found"
@@ -230,7 +251,7 @@ class GroupCoordinator:
             code = error.code
 
         def may(topic_id: bytes, index: int) -> ErrorCode:
-            if code or not isinstance(group, ConsumerGroup):
+            if code or not isinstance(group, MixedGroup):
                 return code
             return group.may_commit(member_id, epoch, (topic_id, index))
 
@@ -364,13 +385,13 @@ class GroupCoordinator:
         group_id: str = put.key.group_id  # type: ignore[attr-defined]
         group = self._groups.get(group_id)
         if put.value is None and isinstance(put.key, ConsumerGroupMetadataKey):
-            if isinstance(group, ConsumerGroup):
+            if isinstance(group, MixedGroup):
                 del self._groups[group_id]
             return
-        if not isinstance(group, ConsumerGroup):
+        if not isinstance(group, MixedGroup):
             if put.value is None:
                 return
-            group = self._groups[group_id] = ConsumerGroup(group_id, self._world)
+            group = self._groups[group_id] = MixedGroup(group_id, self._world)
         group.replay(put)
 
     def replay_end(self, producer_id: int, committed: bool) -> None:
@@ -391,10 +412,10 @@ class GroupCoordinator:
             raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         return group
 
-    def _find_classic(self, group_id: str) -> ClassicGroup:
+    def _joined_group(self, group_id: str) -> Group:
         """For its members, who are no members of anything else."""
         group = self._groups.get(group_id)
-        if not isinstance(group, ClassicGroup):
+        if group is None:
             raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID)
         return group
 
@@ -402,6 +423,16 @@ class GroupCoordinator:
 def stores(puts: Sequence[Put], producer_id: int = -1, producer_epoch: int = -1) -> Iterator[Store]:
     for at in range(0, len(puts), RECORDS_PER_STORE):
         yield Store(tuple(puts[at : at + RECORDS_PER_STORE]), producer_id, producer_epoch)
+
+
+def preceded(puts: Sequence[Put], todo: Sequence[Effect]) -> list[Effect]:
+    """These first, and together with what is stored next: a crash must not come in between."""
+    if not puts:
+        return list(todo)
+    at = next(number for number, effect in enumerate(todo) if isinstance(effect, Store))
+    following = todo[at]
+    assert isinstance(following, Store)
+    return [*todo[:at], Store((*puts, *following.records)), *todo[at + 1 :]]
 
 
 def is_expired(group: Group, committed: Committed, now_ms: int, retention_ms: int) -> bool:

@@ -16,24 +16,35 @@ def reconcile(
     target: Collection[Place],
     owned: Collection[Place] | None,
     is_taken: Callable[[Place], bool],
+    unwanted: Collection[bytes] = (),
 ) -> ConsumerMember:
-    """The member after its next step.  `owned` is what it says it still has, if it says so; `is_taken`, by others."""
+    """The member after its next step.  `owned` is what it says it still has, if it says so; `is_taken`, by others.
+
+    `unwanted` are topics that it has just unsubscribed from: it gives them back whatever the target says."""
+    epoch = member.epoch
     match member.state:
-        case MemberState.STABLE:
-            if member.epoch == target_epoch:
-                return member
-            epoch = member.epoch
-        case MemberState.UNREVOKED_PARTITIONS:
-            if still_owns(owned, member.revoking):
-                return member
-            epoch = member.epoch + 1
-        case MemberState.UNRELEASED_PARTITIONS:
-            epoch = member.epoch
-        case _:
+        case MemberState.STABLE if epoch == target_epoch:
+            return without(member, unwanted, owned)
+        case MemberState.UNREVOKED_PARTITIONS if still_owns(owned, member.revoking):
+            return without(member, unwanted, owned)
+        case MemberState.UNKNOWN:
             if owned is None or owned:
                 raise BrokerError(ErrorCode.FENCED_MEMBER_EPOCH, "The member is in a state that nobody knows.")
             epoch = target_epoch
-    return step(member, epoch, target_epoch, target, owned, is_taken)
+    wanted = {place for place in target if place[0] not in unwanted}
+    return step(member, epoch, target_epoch, wanted, owned, is_taken)
+
+
+def without(member: ConsumerMember, unwanted: Collection[bytes], owned: Collection[Place] | None) -> ConsumerMember:
+    """As it is, but for these topics."""
+    dropped = {place: since for place, since in member.assigned.items() if place[0] in unwanted}
+    if not dropped:
+        return member
+    keeps = {place: since for place, since in member.assigned.items() if place not in dropped}
+    gives = {**member.revoking, **dropped}
+    if still_owns(owned, gives):
+        return moved(member, MemberState.UNREVOKED_PARTITIONS, member.epoch, keeps, gives)
+    return moved(member, member.state, member.epoch, keeps, member.revoking)
 
 
 def step(

@@ -208,7 +208,7 @@ class Roster:
 
     def settle(self, value: GroupMetadataValue) -> None:
         """A generation of ours is stored."""
-        if bool(value.members) != bool(self.members):
+        if bool(value.members) != bool(self.members) or (value.members and self.state is State.PREPARING):
             return  # that there is such a group; we are further than that already
         self.generation, self.protocol, self.leader = value.generation, value.protocol, value.leader
         for each in value.members:

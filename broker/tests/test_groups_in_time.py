@@ -10,9 +10,12 @@ from trilogue.broker.api import APIS
 from trilogue.broker.cluster.controller import NewTopic
 from trilogue.broker.config import DEVELOPMENT, BrokerConfig
 from trilogue.broker.connection import Peer
+from trilogue.broker.groups.subscription import write_assignment
+from trilogue.broker.groups.tests.stage import subscription
 from trilogue.broker.server import Broker
 from trilogue.broker.tests.jumping import NO_THREADS
 from trilogue.wire.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from trilogue.wire.apis.describe_groups import DescribeGroupsRequest
 from trilogue.wire.apis.find_coordinator import FindCoordinatorRequest
 from trilogue.wire.apis.heartbeat import HeartbeatRequest
 from trilogue.wire.apis.join_group import JoinGroupRequest
@@ -55,24 +58,24 @@ def in_jumping_time(story, *arguments):
     trio.run(story, *arguments, clock=MockClock(autojump_threshold=0))
 
 
-def join(member="", session_ms=10_000):
+def join(member="", session_ms=10_000, group="g", metadata=b""):
     return JoinGroupRequest(
-        group_id="g",
+        group_id=group,
         session_timeout_ms=session_ms,
         rebalance_timeout_ms=60_000,
         member_id=member,
         protocol_type="consumer",
-        protocols=[JoinGroupRequest.Protocol(name="range", metadata=b"")],
+        protocols=[JoinGroupRequest.Protocol(name="range", metadata=metadata)],
     )
 
 
-def sync(member, generation, **assignments):
+def sync(member, generation, group="g", **assignments):
     given = [SyncGroupRequest.Assignment(member_id=each, assignment=it) for each, it in assignments.items()]
-    return SyncGroupRequest(group_id="g", generation_id=generation, member_id=member, assignments=given)
+    return SyncGroupRequest(group_id=group, generation_id=generation, member_id=member, assignments=given)
 
 
-def heartbeat(member, generation):
-    return HeartbeatRequest(group_id="g", generation_id=generation, member_id=member)
+def heartbeat(member, generation, group="g"):
+    return HeartbeatRequest(group_id=group, generation_id=generation, member_id=member)
 
 
 def commit(offset):
@@ -154,6 +157,42 @@ async def named_protocol(folder):
         assert (await ask(named, 5)).error_code == ErrorCode.NONE
 
 
+def test_a_group_is_upgraded_and_falls_back_when_the_new_member_is_silent(tmp_path):
+    in_jumping_time(migration, tmp_path)
+
+
+async def upgraded(ask, group):
+    """A group of a classic member and a new one, `n`: the classic member's id."""
+    told = subscription("t")
+    first = await ask(join(group=group, metadata=told), 3)
+    await ask(sync(first.member_id, 1, group, **{first.member_id: write_assignment({"t": [0, 1]}, 0)}), 3)
+    request = ConsumerGroupHeartbeatRequest(
+        group_id=group,
+        member_id="n",
+        member_epoch=0,
+        rebalance_timeout_ms=1000,
+        subscribed_topic_names=["t"],
+        topic_partitions=[],
+    )
+    assert (await ask(request, 1)).error_code == ErrorCode.NONE
+    return first.member_id
+
+
+async def migration(folder):
+    async with running(folder) as ask:
+        member = await upgraded(ask, "m")
+        begin = trio.current_time()
+        assert (await ask(heartbeat(member, 1, "m"), 3)).error_code == ErrorCode.REBALANCE_IN_PROGRESS
+        joined = await ask(join(member, group="m", metadata=subscription("t")), 3)
+        assert (await ask(sync(member, joined.generation_id, "m"), 3)).assignment == write_assignment({"t": [0]}, 0)
+        for second in range(46):  # a session of the new protocol is 45 seconds
+            expected = ErrorCode.NONE if second < 45 else ErrorCode.REBALANCE_IN_PROGRESS
+            await trio.sleep_until(begin + second + 0.5)
+            assert (await ask(heartbeat(member, joined.generation_id, "m"), 3)).error_code == expected
+        alone = await ask(join(member, group="m", metadata=subscription("t")), 3)
+        assert (alone.leader, alone.generation_id) == (member, joined.generation_id + 1)
+
+
 def test_groups_and_offsets_are_loaded_again(tmp_path):
     in_jumping_time(restart, tmp_path)
 
@@ -169,3 +208,34 @@ async def restart(folder):
             await trio.sleep(0.01)
         assert [each.committed_offset for topic in found.topics for each in topic.partitions] == [7]
         assert (await ask(sync(first.member_id, 1), 3)).assignment == b"mine"
+
+
+def test_while_a_coordinator_loads_it_says_so(tmp_path):
+    in_jumping_time(loading, tmp_path)
+
+
+BATCHES = 2000
+"""So many that loading them takes many turns: whoever asks in between is heard."""
+
+
+async def loading(folder):
+    async with running(folder) as ask:
+        for offset in range(BATCHES):
+            assert (await ask(commit(offset), 5)).topics[0].partitions[0].error_code == ErrorCode.NONE
+    async with running(folder) as ask:
+        asked = OffsetFetchRequest(group_id="g", topics=None)
+        told = [
+            (await ask(join(), 3)).error_code,
+            (await ask(sync("m", 1), 3)).error_code,
+            (await ask(commit(0), 5)).topics[0].partitions[0].error_code,
+            (await ask(asked, 7)).error_code,
+            (await ask(ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=0), 0)).error_code,
+            (await ask(DescribeGroupsRequest(groups=["g"]), 5)).groups[0].error_code,
+            (await ask(ListGroupsRequest(), 5)).error_code,
+        ]
+        assert told == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * len(told)
+        alive = await ask(heartbeat("m", 1), 3)
+        assert alive.error_code == ErrorCode.NONE, "nobody has to join again because of us"
+        while (found := await ask(asked, 7)).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:  # noqa: ASYNC110
+            await trio.sleep(0.01)
+        assert [each.committed_offset for topic in found.topics for each in topic.partitions] == [BATCHES - 1]

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from trilogue.broker.tests.test_groups_in_time import commit, in_jumping_time, join, running, sync
+from trilogue.broker.tests.test_groups_in_time import commit, in_jumping_time, join, running, sync, upgraded
 from trilogue.wire.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 KINDS = {
@@ -35,6 +35,10 @@ async def write_one_of_each(folder):
             topic_partitions=[],
         )
         await ask(request, 1)
+        await upgraded(ask, "between")
+        request = ConsumerGroupHeartbeatRequest(group_id="back", member_id="n", member_epoch=-1)
+        await upgraded(ask, request.group_id)
+        await ask(request, 1)
 
 
 @pytest.mark.java
@@ -51,3 +55,20 @@ def test_kafka_decodes_every_kind_of_record(tmp_path, java):
     assert '"protocolType":"consumer"' in told
     assert '"regularExpression":"t.*"' in told
     assert '"topics":["t"]' in told
+
+    def values(kind, group):
+        found = re.findall(r"key: (\{.*?\}) payload: (.*)", told)
+        decoded = [(json.loads(key), payload) for key, payload in found]
+        return [
+            None if payload == "<DELETE>" else json.loads(payload)["data"]
+            for key, payload in decoded
+            if key["type"] == kind and group in key["data"].values()
+        ]
+
+    classic, new = values("5", "between")
+    assert classic["classicMemberMetadata"]["sessionTimeoutMs"] == 10_000
+    assert [each["name"] for each in classic["classicMemberMetadata"]["supportedProtocols"]] == ["range"]
+    assert new["classicMemberMetadata"] is None
+    assert values("2", "between")[-1] is None
+    assert values("3", "back")[-1] is None
+    assert [each["clientId"] for each in values("2", "back")[-1]["members"]] == ["c"]

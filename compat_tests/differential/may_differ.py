@@ -92,6 +92,10 @@ KNOWN = [
         "Kafka tells the value with its spaces, we without; both take it for the same number",
     ),
     Known(
+        r"OffsetFetch \| fetching_from_consumers: an epoch and nobody \| .*",
+        "Kafka stumbles over the member that is not there; we say that it is unknown",
+    ),
+    Known(
         r"IncrementalAlterConfigs \| step_by_step: an unknown operation \| .*",
         "Kafka fails with an unknown error where we say that the request is invalid",
     ),

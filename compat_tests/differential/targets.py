@@ -14,6 +14,7 @@ SETTINGS = {
     "num.partitions": "2",
     "log.retention.ms": "-1",  # the records of the scenarios are old
     "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",  # or answers depend on how quickly we ask
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
