@@ -143,6 +143,22 @@ class ConsumerState:
             raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.id}.")
         return member
 
+    def _static(self, instance_id: str) -> ConsumerMember:
+        holder = self.static_member(instance_id)
+        if holder is None:
+            raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+        return holder
+
+    def _identified(self, member_id: str, instance_id: str | None) -> ConsumerMember:
+        """By its id, and by its name if it has told one."""
+        if instance_id is None:
+            return self._known(member_id)
+        holder = self._static(instance_id)
+        if holder.id != member_id:
+            problem = f"Static member {member_id} with instance id {instance_id} was fenced by {holder.id}."
+            raise BrokerError(ErrorCode.FENCED_INSTANCE_ID, problem)
+        return holder
+
     # -- records -------------------------------------------------------------------------------
 
     def put_epoch(self, epoch: int, metadata_hash: int) -> Put:
