@@ -103,15 +103,11 @@ class ConsumerGroup(ConsumerState):
 
     def _entering_static(self, request: Request, member_id: str, puts: list[Put]) -> tuple[ConsumerMember, str | None]:
         assert request.instance_id is not None
-        holder = self.static_member(request.instance_id)
         if request.member_epoch != 0:
-            if holder is None:
-                raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {request.instance_id} is unknown.")
-            if holder.id != member_id:
-                problem = f"Static member {member_id} with instance id {request.instance_id} was fenced by {holder.id}."
-                raise BrokerError(ErrorCode.FENCED_INSTANCE_ID, problem)
-            check_epoch(holder, request)
-            return holder, None
+            known = self._identified(member_id, request.instance_id)
+            check_epoch(known, request)
+            return known, None
+        holder = self.static_member(request.instance_id)
         if holder is None:
             if member_id not in self.members:
                 self._check_room()
@@ -197,7 +193,8 @@ class ConsumerGroup(ConsumerState):
 
     def _shares(self, members: Members, before: Mapping[str, frozenset[Place]]) -> Mapping[str, Collection[Place]]:
         image = self._world.image
-        wanted = {each.id: self._wanted(each) for each in members.values()}
+        patterns = {each.regex: matching(each.regex, image.topics) for each in members.values() if each.regex}
+        wanted = {each.id: each.topics | patterns.get(each.regex, frozenset()) for each in members.values()}
         subscribers = [
             Subscriber(each.id, each.instance_id, frozenset(partition_counts(wanted[each.id], image)))
             for each in members.values()
@@ -220,14 +217,11 @@ class ConsumerGroup(ConsumerState):
         mine = (None, member.id, replaced)
         unwanted: set[bytes] = set()
         if (member.topics, member.regex) != (before.topics, before.regex):
-            names = self._wanted(member)
+            image = self._world.image
+            names = member.topics | (matching(member.regex, image.topics) if member.regex else frozenset())
             told = {place[0] for place in (*member.assigned, *target)}
-            unwanted = {each for each in told if self._world.image.topic_names.get(each) not in names}
+            unwanted = {each for each in told if image.topic_names.get(each) not in names}
         return reconcile(member, epoch, target, owned, lambda place: self.owner(place) not in mine, unwanted)
-
-    def _wanted(self, member: ConsumerMember) -> frozenset[str]:
-        """The names that a member subscribes to, as things are now."""
-        return member.topics | (matching(member.regex, self._world.image.topics) if member.regex else frozenset())
 
     def _answer(self, member: ConsumerMember, with_assignment: bool) -> Response:
         assignment = None
@@ -248,7 +242,7 @@ class ConsumerGroup(ConsumerState):
     # -- leaving -------------------------------------------------------------------------------
 
     def _depart(self, now: float, request: Request, ticket: Any) -> Iterator[Effect]:
-        member = self._leaving(request)
+        member = self._identified(request.member_id, request.instance_id)
         if request.member_epoch == TEMPORARILY_GONE:
             gone = replace(member, epoch=TEMPORARILY_GONE, revoking={}, assigned=dict.fromkeys(member.assigned, 0))
             self._revocations.pop(member.id, None)
@@ -256,17 +250,6 @@ class ConsumerGroup(ConsumerState):
         else:
             yield from self._fence(now, [member])
         yield Reply(ticket, Response(member_id=member.id, member_epoch=request.member_epoch, heartbeat_interval_ms=0))
-
-    def _leaving(self, request: Request) -> ConsumerMember:
-        if request.instance_id is None:
-            return self._known(request.member_id)
-        holder = self.static_member(request.instance_id)
-        if holder is None:
-            raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {request.instance_id} is unknown.")
-        if holder.id != request.member_id:
-            problem = f"Static member {request.member_id} was fenced by {holder.id}."
-            raise BrokerError(ErrorCode.FENCED_INSTANCE_ID, problem)
-        return holder
 
     def _fence(self, now: float, gone: Sequence[ConsumerMember]) -> Iterator[Effect]:
         """These are members no more: what they had is for others."""

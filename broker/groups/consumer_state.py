@@ -40,6 +40,10 @@ MODERN_COMMIT = 9
 """The first OffsetCommit that knows member epochs."""
 
 
+NOBODY = ("", None, -1)
+"""What a producer says that knows no members: id, instance and epoch."""
+
+
 class ConsumerState:
     kind: ClassVar[str] = "consumer"
     protocol_type: ClassVar[str] = "consumer"
@@ -115,10 +119,12 @@ class ConsumerState:
         return ErrorCode.NONE if since is not None and since <= epoch else stale(member).code
 
     def check_commit_in_transaction(self, member_id: str, instance_id: str | None, epoch: int) -> None:
-        if epoch < 0 and not self.members:
+        """Producers of old say nothing about themselves, and may.  An older epoch will do: see `may_commit`."""
+        if (epoch < 0 and not self.members) or (member_id, instance_id, epoch) == NOBODY:
             return
-        if self._known(member_id).epoch != epoch:
-            raise BrokerError(ErrorCode.ILLEGAL_GENERATION)
+        member = self._known(member_id)
+        if epoch > member.epoch or (epoch < member.epoch and member.classic is not None):
+            raise stale(member)
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         if member_id is None and epoch < 0:
@@ -142,6 +148,22 @@ class ConsumerState:
         if member is None:
             raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.id}.")
         return member
+
+    def _static(self, instance_id: str) -> ConsumerMember:
+        holder = self.static_member(instance_id)
+        if holder is None:
+            raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+        return holder
+
+    def _identified(self, member_id: str, instance_id: str | None) -> ConsumerMember:
+        """By its id, and by its name if it has told one."""
+        if instance_id is None:
+            return self._known(member_id)
+        holder = self._static(instance_id)
+        if holder.id != member_id:
+            problem = f"Static member {member_id} with instance id {instance_id} was fenced by {holder.id}."
+            raise BrokerError(ErrorCode.FENCED_INSTANCE_ID, problem)
+        return holder
 
     # -- records -------------------------------------------------------------------------------
 

@@ -274,7 +274,15 @@ class GroupCoordinator:
                 raise BrokerError(ErrorCode.ILLEGAL_GENERATION)
         except BrokerError as error:
             code = error.code
-        puts, answer = self._weigh(request, lambda topic_id, index: code, by_id=False)
+
+        def may(topic_id: bytes, index: int) -> ErrorCode:
+            told = code
+            if not told and isinstance(group, MixedGroup):
+                told = group.may_commit(request.member_id, generation, (topic_id, index))
+            # Producers do not know epochs.
+            return ErrorCode.ILLEGAL_GENERATION if told == ErrorCode.STALE_MEMBER_EPOCH else told
+
+        puts, answer = self._weigh(request, may, by_id=False)
         yield from stores(puts, request.producer_id, request.producer_epoch)
         yield Reply(ticket, answer)
 

@@ -90,7 +90,7 @@ class MixedGroup(ConsumerGroup):
         if request.group_instance_id is None:
             return known, None
         if request.member_id:
-            return self._classic_or_not(request.member_id, request.group_instance_id), None
+            return self._identified(request.member_id, request.group_instance_id), None
         holder = self.static_member(request.group_instance_id)
         return (self._return(holder, member_id, puts), holder) if holder else (known, None)
 
@@ -177,26 +177,12 @@ class MixedGroup(ConsumerGroup):
     def _parting(self, asked: LeaveGroupRequest.Member) -> ConsumerMember:
         if asked.group_instance_id is not None and not asked.member_id:
             return self._static(asked.group_instance_id)
-        return self._classic_or_not(asked.member_id, asked.group_instance_id)
+        return self._identified(asked.member_id, asked.group_instance_id)
 
     # -- who it is -----------------------------------------------------------------------------
 
-    def _static(self, instance_id: str) -> ConsumerMember:
-        holder = self.static_member(instance_id)
-        if holder is None:
-            raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
-        return holder
-
-    def _classic_or_not(self, member_id: str, instance_id: str | None) -> ConsumerMember:
-        if instance_id is None:
-            return self._known(member_id)
-        holder = self._static(instance_id)
-        if holder.id != member_id:
-            raise BrokerError(ErrorCode.FENCED_INSTANCE_ID)
-        return holder
-
     def _classic(self, member_id: str, instance_id: str | None, generation: int) -> ConsumerMember:
-        member = self._classic_or_not(member_id, instance_id)
+        member = self._identified(member_id, instance_id)
         if member.classic is None:
             raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} does not use the classic protocol.")
         if member.epoch != generation:

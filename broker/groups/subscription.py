@@ -37,8 +37,8 @@ def _read(message: type[D], data: bytes) -> D:
 
 
 def version_of(data: bytes) -> int:
-    """Of a subscription that could be read."""
-    version: int = VERSION.unpack_from(data)[0]
+    """Of a subscription.  Who tells none will have to live with the oldest."""
+    version: int = VERSION.unpack_from(data)[0] if len(data) >= VERSION.size else 0
     return version
 
 

@@ -375,7 +375,11 @@ def test_who_may_ask_a_consumer_group_for_offsets():
 def test_in_a_transaction_the_epoch_is_a_generation():
     stage = pair()
     assert stage.commit_in_transaction(1, member="a", generation=3) == ErrorCode.NONE
-    assert stage.commit_in_transaction(1, member="a", generation=2) == ErrorCode.ILLEGAL_GENERATION
+    assert stage.commit_in_transaction(1, member="a", generation=2) == ErrorCode.NONE, "it has it since then"
+    assert stage.commit_in_transaction(1, member="a", generation=2, partition=2) == ErrorCode.ILLEGAL_GENERATION
+    assert stage.commit_in_transaction(1, member="a", generation=1) == ErrorCode.ILLEGAL_GENERATION
+    assert stage.commit_in_transaction(1, member="a", generation=4) == ErrorCode.ILLEGAL_GENERATION
+    assert stage.commit_in_transaction(1) == ErrorCode.NONE, "producers of old say nothing about themselves"
     assert stage.commit_in_transaction(1, member="x", generation=3) == ErrorCode.UNKNOWN_MEMBER_ID
 
 

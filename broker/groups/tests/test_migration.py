@@ -349,6 +349,17 @@ def test_a_classic_and_the_last_new_member_that_die_together_leave_a_classic_gro
     assert members_of(stage) == ("classic", {"d"})
 
 
+def test_a_member_that_says_nothing_in_the_protocol_of_all_gets_the_oldest_assignment():
+    stage = Stage(group_consumer_assignment_interval_ms=0)
+    stage.beat("n")
+    rejoin(stage, "c", {"mine": subscription("t"), "range": b""})
+    rejoin(stage, "d")
+    stage.beat("n", -1)
+
+    assert members_of(stage) == ("classic", {"c", "d"})
+    assert stage.group().protocol == "range"
+
+
 def members_of(stage):
     return stage.group().kind, set(stage.group().members)
 

@@ -1,5 +1,6 @@
 """Classic requests to consumer groups of the new protocol (KIP-848): members of both kinds in one group."""
 
+import time
 from typing import Any
 
 from compat_tests.differential.asking import Asking, scenario
@@ -12,6 +13,8 @@ from compat_tests.differential.scenarios.consumer_groups import (
     subscription,
 )
 from compat_tests.differential.scenarios.groups import commit, partition
+from compat_tests.differential.scenarios.transactions import BUSY, begun
+from trilogue.wire.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
 from trilogue.wire.apis.delete_groups import DeleteGroupsRequest
 from trilogue.wire.apis.describe_groups import DescribeGroupsRequest
 from trilogue.wire.apis.heartbeat import HeartbeatRequest
@@ -22,6 +25,7 @@ from trilogue.wire.apis.offset_commit import OffsetCommitRequest
 from trilogue.wire.apis.offset_delete import OffsetDeleteRequest
 from trilogue.wire.apis.offset_fetch import OffsetFetchRequest
 from trilogue.wire.apis.sync_group import SyncGroupRequest
+from trilogue.wire.apis.txn_offset_commit import TxnOffsetCommitRequest
 
 
 @scenario(JoinGroupRequest)
@@ -219,3 +223,34 @@ def forgetting_of_consumers(ask: Asking) -> None:
     forget("what it reads", topic.name)
     forget("what it does not read", other.name)
     forget("what is not there", ask.name("unknown"))
+
+
+@scenario(TxnOffsetCommitRequest)
+def committing_in_transactions_of_consumers(ask: Asking) -> None:
+    topic = ask.topic("read", 2)
+    group, member, generation = mixed_group(ask, topic)
+    name, producer, epoch = begun(ask, "committing")
+    enlist = AddOffsetsToTxnRequest(transactional_id=name, producer_id=producer, producer_epoch=epoch, group_id=group)
+    while ask.quietly(enlist, 3).error_code in BUSY:
+        time.sleep(0.02)
+
+    def write(case: str, who: str, at: int) -> None:
+        place = TxnOffsetCommitRequest.Topic.Partition(partition_index=0, committed_offset=5, committed_metadata="")
+        request = TxnOffsetCommitRequest(
+            transactional_id=name,
+            group_id=group,
+            producer_id=producer,
+            producer_epoch=epoch,
+            generation_id_or_member_epoch=at,
+            member_id=who,
+            topics=[TxnOffsetCommitRequest.Topic(name=topic.name, partitions=[place])],
+        )
+        ask(case, request)
+
+    write("a consumer", "new", generation)
+    write("a consumer, an epoch before", "new", generation - 1)
+    write("a consumer, an epoch to come", "new", generation + 1)
+    write("a classic member", member, generation)
+    write("a classic member, an old generation", member, generation - 1)
+    write("a stranger", "stranger", generation)
+    write("from outside", "", -1)
