@@ -14,6 +14,9 @@ from pathlib import Path
 import apache
 import jars
 import pytest
+from pyspark.sql import SparkSession
+
+from compat_tests.spark import start as start_spark
 
 START_SECONDS = 20
 
@@ -40,6 +43,17 @@ def bootstrap(target: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     else:
         with Trilogue(folder) as broker:
             yield broker.bootstrap
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One session for all tests: its JVM takes longer to start than most tests take."""
+    try:
+        session = start_spark("compat", tmp_path_factory.mktemp("spark"))
+    except jars.Missing as missing:
+        missing_java(missing)
+    yield session
+    session.stop()
 
 
 def missing_java(missing: jars.Missing) -> None:
