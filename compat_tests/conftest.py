@@ -1,7 +1,8 @@
 """Which broker the clients talk to: ours, started as a user would, or Apache Kafka.
 
 pytest compat_tests                          trilogue, from the installed command
-pytest compat_tests --target=apache-kafka    Apache Kafka 4.3.1 from `make jars`
+pytest compat_tests --target=apache-kafka    Apache Kafka 4.3.1: its image if an engine has it, else from `make jars`
+pytest compat_tests --target=container       trilogue, from the image that docker/Dockerfile makes
 """
 
 import os
@@ -9,20 +10,38 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import apache
+import docker
 import jars
 import pytest
 from pyspark.sql import SparkSession
+from testcontainers.core.network import Network
 
+from compat_tests import containers
 from compat_tests.spark import start as start_spark
 
 START_SECONDS = 20
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--target", default="trilogue", choices=["trilogue", "apache-kafka"])
+    parser.addoption("--target", default="trilogue", choices=["trilogue", "apache-kafka", "container"])
+
+
+LEFT_OPEN = [
+    "ignore:unclosed <socket.socket fd=.*family=1, type=1:ResourceWarning",
+    "ignore:Exception ignored in. <socket.socket fd=.*family=1, type=1:pytest.PytestUnraisableExceptionWarning",
+]
+"""Docker's client leaves its sockets to the garbage collector, which may come for them in any test of this folder."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            for each in LEFT_OPEN:
+                item.add_marker(pytest.mark.filterwarnings(each))
 
 
 @pytest.fixture(scope="session")
@@ -31,18 +50,60 @@ def target(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def bootstrap(target: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def bootstrap(target: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[str]:
     """HOST:PORT of a broker that all tests of this run share."""
-    folder = tmp_path_factory.mktemp(target)
-    if target == "apache-kafka":
-        try:
-            with apache.Kafka(folder) as kafka:
-                yield kafka.bootstrap
-        except jars.Missing as missing:
-            missing_java(missing)
+    if target == "container":
+        image = request.getfixturevalue("image")
+        with Network() as network, containers.Trilogue(image, network) as contained:
+            yield contained.bootstrap
+    elif target == "apache-kafka":
+        with apache_kafka(tmp_path_factory.mktemp(target)) as bootstrap:
+            yield bootstrap
     else:
-        with Trilogue(folder) as broker:
+        with Trilogue(tmp_path_factory.mktemp(target)) as broker:
             yield broker.bootstrap
+
+
+@contextmanager
+def apache_kafka(folder: Path) -> Iterator[str]:
+    if containers.has_apache_kafka():
+        with containers.apache_kafka() as bootstrap:
+            yield bootstrap
+        return
+    try:
+        with apache.Kafka(folder) as kafka:
+            yield kafka.bootstrap
+    except jars.Missing as missing:
+        missing_java(missing)
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[docker.DockerClient]:
+    """A Docker engine; the tests that need one are skipped where there is none, in CI as well."""
+    try:
+        with containers.engine() as client:
+            yield client
+    except containers.NoEngine as missing:
+        pytest.skip(str(missing))
+
+
+MADE_FROM = pytest.StashKey[str]()
+
+
+@pytest.fixture(scope="session")
+def image(engine: docker.DockerClient, pytestconfig: pytest.Config) -> Iterator[str]:
+    """The image of docker/Dockerfile."""
+    try:
+        with containers.our_image(engine) as (name, made_from):
+            pytestconfig.stash[MADE_FROM] = made_from
+            yield name
+    except containers.NoEngine as missing:
+        pytest.skip(str(missing))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if MADE_FROM in config.stash:
+        terminalreporter.write_line(f"docker/Dockerfile was built on {config.stash[MADE_FROM]}")
 
 
 @pytest.fixture(scope="session")
