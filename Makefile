@@ -45,10 +45,10 @@ bench-start: $(READY)  ## from exec to the first answer, and memory when idle
 bench-groups: $(READY)  ## heartbeats and offset commits, beside Apache Kafka
 	$(BIN)/python -m bench.groups
 
-docker-ready:   ## as root: install what container tests need (docker.io, debootstrap from Debian), unless an engine runs
+docker-ready:   ## as root: install what container tests need (docker.io, debootstrap, docker-compose), unless an engine runs
 	@docker info >/dev/null 2>&1 || { command -v dockerd && command -v debootstrap; } >/dev/null \
-	    || { apt-get update -qq && apt-get install -qq --yes --no-install-recommends docker.io debootstrap; } \
-	    || echo "docker-ready: cannot install docker.io and debootstrap here; container tests will be skipped"
+	    || { apt-get update -qq && apt-get install -qq --yes --no-install-recommends docker.io debootstrap docker-compose; } \
+	    || echo "docker-ready: cannot install them here; container tests will be skipped"
 
 compat: $(READY) docker-ready  ## the compatibility suite, against Apache Kafka and against ours
 	$(BIN)/python -m pytest compat_tests --target=apache-kafka

@@ -1,18 +1,22 @@
 """Our image: clients outside and inside of its network, its health, a clean stop, data that outlives a container."""
 
 import json
+import os
+import shutil
+import subprocess
 import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import apache
 import docker
 import kafka
 import pytest
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.network import Network
 
-from compat_tests.containers import Trilogue
+from compat_tests.containers import ROOT, Trilogue
 from compat_tests.records import (
     Record,
     make_topic,
@@ -149,3 +153,34 @@ def test_sigterm_stops_it_cleanly_and_a_volume_outlives_it(
             assert read(second.bootstrap, topic, 1) == records
     finally:
         volume.remove()
+
+
+def test_the_compose_file_brings_a_broker_that_both_sides_reach(image: str) -> None:
+    port = apache.free_port()
+    environment = {**os.environ, "TRILOGUE_IMAGE": image, "TRILOGUE_PORT": str(port)}
+    project = [*compose(), "--project-name", new_name("trilogue"), "--file", str(ROOT / "docker" / "compose.yaml")]
+
+    def run(*words: str) -> str:
+        done = subprocess.run([*project, *words], env=environment, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    try:
+        run("up", "--detach", "--no-build")
+        run("exec", "-T", "kafka", "trilogue", "health", "--wait=60")
+        topic = new_topic(f"localhost:{port}", "composed", 1)
+        write(f"localhost:{port}", topic, numbered(0, 0, 10))
+        # By the name of the service, as another service would.
+        told = run("exec", "-T", "kafka", "trilogue", "consume", topic, "--bootstrap", "kafka:19092")
+        assert told.splitlines() == values(numbered(0, 0, 10))
+    finally:
+        run("down", "--volumes")
+
+
+def compose() -> list[str]:
+    """Compose as a plug-in of docker or, as in Debian, by itself."""
+    if shutil.which("docker") and not subprocess.run(["docker", "compose", "version"], capture_output=True).returncode:
+        return ["docker", "compose"]
+    if shutil.which("docker-compose"):
+        return ["docker-compose"]
+    pytest.skip("neither `docker compose` nor docker-compose is installed (as root, `make docker-ready`)")

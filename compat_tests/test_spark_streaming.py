@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -243,7 +243,8 @@ def driver(bootstrap: str, topic: str, folder: Path, how: str) -> Iterator[subpr
     try:
         yield process
     finally:
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it has ended by itself, and its JVM with it
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
