@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -98,7 +99,12 @@ def started(program: str, folder: Path) -> Iterator[docker.DockerClient]:
         else:
             os.environ["DOCKER_HOST"] = before
         process.terminate()
-        process.wait(STOP_SECONDS)
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise
 
 
 def last_line(log: Path) -> str:
@@ -111,22 +117,17 @@ def our_image(client: docker.DockerClient) -> Iterator[tuple[str, str]]:
     with tempfile.TemporaryDirectory(prefix="trilogue-build-") as name:
         context = Path(name) / "context"
         copy_sources(context)
-        if can_be_had(client, BASE):
-            base, made_from, network = BASE, f"{BASE} from a registry", None
-        else:
-            base, made_from, network = (
-                import_base(client),
-                f"a debootstrap of {SUITE}: no registry is reachable",
-                "none",
-            )
+        offline = not can_be_had(client, BASE)
+        if offline:
             make_wheels(context / "docker" / "wheels")
         build = DockerImage(
             context,
-            tag="trilogue:test",
+            tag=f"trilogue-test:{uuid.uuid4().hex[:8]}",  # an engine may serve several runs
             dockerfile_path="docker/Dockerfile",
-            buildargs={"BASE": base},
-            network_mode=network,
+            buildargs={"BASE": import_base(client) if offline else BASE},
+            network_mode="none" if offline else None,
         )
+        made_from = f"a debootstrap of {SUITE}: no registry is reachable" if offline else BASE
         with build as image:
             yield str(image), made_from
 
