@@ -31,6 +31,8 @@ pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 EARLIEST, LATEST = -2, -1  # in the JSON that Spark takes
 NOON_MS = 1_700_000_000_000
+KEPT = {"retention.ms": "-1"}
+"""For topics whose records are that old: a look at retention may come at any time."""
 
 
 def load(spark: SparkSession, bootstrap: str, **options: object) -> DataFrame:
@@ -55,7 +57,7 @@ def both(*ranges: tuple[int, int]) -> list[str]:
 @pytest.fixture(scope="module")
 def hundred(bootstrap: str) -> str:
     """A topic with 100 records in each of its two partitions, one every second since noon."""
-    topic = new_topic(bootstrap, "spark-hundred")
+    topic = new_topic(bootstrap, "spark-hundred", config=KEPT)
     for part in (0, 1):
         records = numbered(part, 0, 100)
         write(bootstrap, topic, [at(each, NOON_MS + 1000 * second) for second, each in enumerate(records)])
@@ -68,7 +70,7 @@ def at(record: Record, timestamp_ms: int) -> Record:
 
 @pytest.mark.feature(CLIENT, "batch read with headers")
 def test_a_batch_reads_every_column_as_it_was_sent(spark: SparkSession, bootstrap: str) -> None:
-    topic = new_topic(bootstrap, "spark-columns")
+    topic = new_topic(bootstrap, "spark-columns", config=KEPT)
     sent = [
         Record("plain", None, 0, (), NOON_MS),
         Record("keyed", "k", 0, (("a", b"1"), ("a", b"2"), ("empty", b"")), NOON_MS + 1),
