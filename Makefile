@@ -6,7 +6,7 @@ READY := .venv/ready
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format jars bench-wire bench-storage bench-start bench bench-groups compat compat-record docs clean
+.PHONY: help run test check format jars bench-wire bench-storage bench-start bench bench-groups compat compat-record docker-ready docs clean
 
 help:           ## show this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
@@ -48,9 +48,15 @@ bench-start: $(READY)  ## from exec to the first answer, and memory when idle
 bench-groups: $(READY)  ## transactions, offset commits and heartbeats, beside Apache Kafka
 	$(BIN)/python -m bench --only groups
 
-compat: $(READY)  ## the compatibility suite, against Apache Kafka and against ours
+docker-ready:   ## as root: install what container tests need (docker.io, debootstrap, docker-compose), unless an engine runs
+	@docker info >/dev/null 2>&1 || { command -v dockerd && command -v debootstrap; } >/dev/null \
+	    || { apt-get update -qq && apt-get install -qq --yes --no-install-recommends docker.io debootstrap docker-compose; } \
+	    || echo "docker-ready: cannot install them here; container tests will be skipped"
+
+compat: $(READY) docker-ready  ## the compatibility suite, against Apache Kafka and against ours
 	$(BIN)/python -m pytest compat_tests --target=apache-kafka
 	$(BIN)/python -m pytest compat_tests
+	$(BIN)/python -m pytest compat_tests/test_container.py compat_tests/test_produce_consume.py --target=container
 
 compat-record: $(READY)  ## ask Apache Kafka everything again, and write down its answers
 	$(BIN)/python -m compat_tests.differential.record

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from trilogue.broker.connection import Connection, Hangup, Peer
+from trilogue.broker.listeners import plain_host
 from trilogue.wire.errors import MalformedMessage
 from trilogue.wire.frame import SIZE
 
@@ -167,24 +168,26 @@ class Gate:
         server = next(sock for sock in listener.sockets if sock.fileno() == fd)
         for _ in range(ACCEPTED_PER_TURN):
             try:
-                sock, address = server.accept()
+                sock, came_from = server.accept()
             except BlockingIOError:
                 return
             except OSError as error:
                 if error.errno in (errno.EMFILE, errno.ENFILE):
                     logger.error("no more connections: the limit of open files is reached")
                 return
-            if not self._has_room(address[0]):
+            host = plain_host(came_from[0])
+            if not self._has_room(host):
                 sock.close()
                 continue
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             try:
-                local = sock.getsockname()[:2]
+                came_in = sock.getsockname()
             except OSError:
                 sock.close()  # gone before we could greet
                 continue
-            connection = Connection(self._broker, sock, Peer(listener.name, address[0], local))
+            local = plain_host(came_in[0]), came_in[1]
+            connection = Connection(self._broker, sock, Peer(listener.name, host, local))
             connection.last_active = self._now
             self._connections[sock.fileno()] = connection
             self._hosts[connection.peer.host] += 1

@@ -90,6 +90,14 @@ def close_listeners(listeners: Sequence[Listener]) -> None:
             sock.close()
 
 
+def plain_host(host: str) -> str:
+    """An address of IPv4 as such, also where a socket of both kinds shows it in the clothes of IPv6.
+
+    Clients without IPv6 are told it: as ::ffff:10.0.0.1 they could not go there.
+    """
+    return host.removeprefix("::ffff:") if "." in host else host
+
+
 def bind(address: Address) -> list[socket.socket]:
     """One socket for each address that the host has; no host is every address, old and new."""
     if address.host == "":

@@ -6,12 +6,13 @@ with Kafka(folder, {"num.partitions": "4"}) as kafka: ... kafka.bootstrap
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import jars
 
-JARS = "kafka-4.3.1"
+VERSION = "4.3.1"
+JARS = f"kafka-{VERSION}"
 START_SECONDS = 60
 STOP_SECONDS = 60
 
@@ -31,10 +32,44 @@ def command(main: str, *arguments: str, options: tuple[str, ...] = (), jar_set: 
     return ["java", *options, quiet, "-cp", jars.classpath(jar_set), main, *arguments]
 
 
+def settings(port: int, controller: int, data: str) -> dict[str, str]:
+    """One broker that is its own controller, with as little waiting as one broker needs."""
+    return {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller}",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "log.dirs": data,
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+        "group.initial.rebalance.delay.ms": "0",
+    }
+
+
+def wait_for(address: tuple[str, int], running: Callable[[], None] = lambda: None) -> None:
+    """Until somebody listens there; `running` may say that it is in vain."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        running()
+        try:
+            socket.create_connection(address, timeout=1).close()
+            return
+        except OSError:
+            time.sleep(0.05)
+    raise TimeoutError("Kafka does not listen")
+
+
 class Kafka:
     """Formats its folder when made, runs from `start` to `stop`."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, changed: Mapping[str, str] | None = None) -> None:
         self.folder = folder
         self.port, controller = free_port(), free_port()
         self.address = ("127.0.0.1", self.port)
@@ -42,24 +77,7 @@ class Kafka:
         self.data = folder / "data"
         self.process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True, exist_ok=True)
-        given = {
-            "process.roles": "broker,controller",
-            "node.id": "1",
-            "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller}",
-            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller}",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
-            "controller.listener.names": "CONTROLLER",
-            "inter.broker.listener.name": "PLAINTEXT",
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-            "log.dirs": str(self.data),
-            "offsets.topic.replication.factor": "1",
-            "transaction.state.log.replication.factor": "1",
-            "transaction.state.log.min.isr": "1",
-            "share.coordinator.state.topic.replication.factor": "1",
-            "share.coordinator.state.topic.min.isr": "1",
-            "group.initial.rebalance.delay.ms": "0",
-            **(settings or {}),
-        }
+        given = {**settings(self.port, controller, str(self.data)), **(changed or {})}
         (folder / "server.properties").write_text("".join(f"{name}={value}\n" for name, value in given.items()))
         self._format()
 
@@ -74,16 +92,11 @@ class Kafka:
             self.process = subprocess.Popen(
                 command("kafka.Kafka", "server.properties", options=HEAP), cwd=self.folder, stdout=log, stderr=log
             )
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            if self.process.poll() is not None:
-                raise RuntimeError(f"Kafka ended:\n{(self.folder / 'kafka.log').read_text()[-2000:]}")
-            try:
-                socket.create_connection(self.address, timeout=1).close()
-                return
-            except OSError:
-                time.sleep(0.05)
-        raise TimeoutError("Kafka does not listen")
+        wait_for(self.address, self._must_run)
+
+    def _must_run(self) -> None:
+        if self.process is None or self.process.poll() is not None:
+            raise RuntimeError(f"Kafka ended:\n{(self.folder / 'kafka.log').read_text()[-2000:]}")
 
     def stop(self) -> None:
         if self.process is not None:

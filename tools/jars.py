@@ -24,6 +24,15 @@ SETS = {
     "clients-3.9.1": ["org.apache.kafka:kafka-clients:3.9.1", LOGGING],
     "clients-2.8.2": ["org.apache.kafka:kafka-clients:2.8.2", LOGGING],
     "streams-4.3.1": ["org.apache.kafka:kafka-streams:4.3.1", LOGGING],
+    # Kafka Connect with its file connectors, and MirrorMaker 2.
+    "connect-4.3.1": [
+        "org.apache.kafka:connect-runtime:4.3.1",
+        "org.apache.kafka:connect-file:4.3.1",
+        "org.apache.kafka:connect-json:4.3.1",
+        "org.apache.kafka:connect-mirror:4.3.1",
+        "org.apache.kafka:connect-mirror-client:4.3.1",
+        LOGGING,
+    ],
     # Left out of ZooKeeper's own dependencies, yet needed by its server: metrics-core and snappy.
     "zookeeper-3.9.5": [
         "org.apache.zookeeper:zookeeper:3.9.5",

@@ -116,6 +116,14 @@ def test_several_addresses_and_an_advertised_one():
     assert [f"{each['host']}:{each['port']}" for each in told] == ["example.org:1234", second]
 
 
+def test_who_comes_by_ipv4_to_every_address_is_told_so():
+    with started("--ephemeral", "--listen", ":0") as (_, line):
+        port = line.partition("listens on *:")[2].partition(";")[0]
+        tool = [sys.executable, "-m", "trilogue.cli.main", "cluster", "--json", "--bootstrap", f"127.0.0.1:{port}"]
+        told = json.loads(subprocess.run(tool, capture_output=True, check=True).stdout)["brokers"][0]
+    assert told["host"] == "127.0.0.1"
+
+
 # -- why it does not begin -------------------------------------------------------------------------
 
 

@@ -8,7 +8,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-CLIENTS = {"pytest", "kafka", "confluent_kafka", "aiokafka", "pyspark", "testcontainers", "jars", "apache"}
+CLIENTS = {"pytest", "kafka", "confluent_kafka", "aiokafka", "pyspark", "py4j"}
+CLIENTS |= {"testcontainers", "docker", "jars", "apache"}
 
 # Who may know whom: our own folders first, then other people's packages.  The longest path that fits counts.
 MAY_IMPORT = {

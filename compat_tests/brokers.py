@@ -1,0 +1,116 @@
+"""The brokers that tests talk to: ours as a process, ours in a container, or Apache Kafka; with the same settings."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import apache
+import jars
+from testcontainers.core.network import Network
+
+from compat_tests import containers
+from compat_tests.running import missing_tool
+
+TRILOGUE, APACHE_KAFKA, CONTAINER = "trilogue", "apache-kafka", "container"
+
+START_SECONDS = 20
+
+SESSION_SECONDS = 6
+"""How long members may be silent: the shortest that brokers allow classic members by default."""
+
+BEAT_SECONDS = 0.5
+
+SETTINGS = {
+    # Members of the new protocol hear of each other at their next heartbeat: let that be soon.
+    "group.consumer.heartbeat.interval.ms": str(int(BEAT_SECONDS * 1000)),
+    "group.consumer.min.heartbeat.interval.ms": str(int(BEAT_SECONDS * 1000)),
+}
+"""Of every broker that tests share."""
+
+IMPATIENT = {
+    **SETTINGS,
+    # In the classic protocol members choose how long they may be silent; in the new one the broker does.
+    "group.consumer.session.timeout.ms": str(SESSION_SECONDS * 1000),
+    "group.consumer.min.session.timeout.ms": str(SESSION_SECONDS * 1000),
+}
+"""Of those whose members die in tests."""
+
+
+@contextmanager
+def started(target: str, folder: Path, settings: Mapping[str, str], image: str | None = None) -> Iterator[str]:
+    """A broker of its own: its HOST:PORT.  `image` is what a container is made from."""
+    if target == APACHE_KAFKA:
+        with apache_kafka(folder, settings) as bootstrap:
+            yield bootstrap
+    elif target == CONTAINER:
+        assert image is not None
+        variables = {"KAFKA_" + name.upper().replace(".", "_"): value for name, value in settings.items()}
+        with Network() as network, containers.Trilogue(image, network, **variables) as contained:
+            yield contained.bootstrap
+    else:
+        with Trilogue(folder, **settings) as broker:
+            yield broker.bootstrap
+
+
+@contextmanager
+def apache_kafka(folder: Path, settings: Mapping[str, str]) -> Iterator[str]:
+    if containers.has_apache_kafka():
+        with containers.apache_kafka(settings) as bootstrap:
+            yield bootstrap
+        return
+    try:
+        with apache.Kafka(folder, settings) as kafka:
+            yield kafka.bootstrap
+    except jars.Missing as missing:
+        missing_tool(missing)
+
+
+class Trilogue:
+    """Our broker as a process of its own, with its data in a folder: it can be killed and started again."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self.folder, self.port = folder, 0
+        self.settings = {name.replace("_", "."): value for name, value in settings.items()}
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        port_file = self.folder / "port"
+        port_file.unlink(missing_ok=True)
+        options = [f"--set={name}={value}" for name, value in self.settings.items()]
+        command = [str(Path(sys.executable).with_name("trilogue")), "start", f"--port={self.port}"]
+        command += [f"--data={self.folder / 'data'}", f"--port-file={port_file}", *options]
+        with open(self.folder / "broker.log", "ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+        deadline = time.monotonic() + START_SECONDS
+        while not port_file.exists():
+            assert self.process.poll() is None, (self.folder / "broker.log").read_text()[-2000:]
+            assert time.monotonic() < deadline, "the broker does not start"
+            time.sleep(0.01)
+        self.port = int(port_file.read_text())
+
+    def kill(self) -> None:
+        """As a power switch would, but for the page cache."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> int:
+        assert self.process is not None
+        self.process.terminate()
+        return self.process.wait(20)
+
+    def __enter__(self) -> "Trilogue":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process is not None and self.process.poll() is None:
+            code = self.stop()
+            assert code == 0, f"the broker ended with {code}"
