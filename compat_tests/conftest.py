@@ -8,18 +8,63 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import apache
+import clients
 import jars
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from compat_tests.matrix import CLIENTS, Client
+from compat_tests.program import Program
+from compat_tests.results import FOLDER, Results, ours
 
 START_SECONDS = 20
+
+SETTINGS = {
+    # For both targets.  Members of the new protocol hear of each other at their next heartbeat: let that be soon.
+    "group.consumer.heartbeat.interval.ms": "500",
+    "group.consumer.min.heartbeat.interval.ms": "500",
+}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--target", default="trilogue", choices=["trilogue", "apache-kafka"])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    target = str(config.getoption("--target"))
+    config.pluginmanager.register(Results(target, FOLDER / f"{target}.jsonl"))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One client after the other, so that those that take long to build come last."""
+    items.sort(key=lambda item: CLIENTS.index(asked) + 1 if (asked := client_of(item)) in CLIENTS else 0)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Clients are built beside the tests before theirs."""
+    wanted = dict.fromkeys(asked.program for item in session.items if (asked := client_of(item)))
+    absent = [name for name in wanted if name in clients.CLIENTS]
+    if absent and not session.config.option.collectonly:
+        builder = subprocess.Popen(
+            ["nice", sys.executable, clients.__file__, *absent], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        session.config.add_cleanup(lambda: end(builder))
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    process.wait()
+
+
+def client_of(item: pytest.Item) -> Client | None:
+    asked = item.callspec.params.get("client") if ours(item) and hasattr(item, "callspec") else None
+    return asked if isinstance(asked, Client) else None
 
 
 @pytest.fixture(scope="session")
@@ -33,12 +78,12 @@ def bootstrap(target: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     folder = tmp_path_factory.mktemp(target)
     if target == "apache-kafka":
         try:
-            with apache.Kafka(folder) as kafka:
+            with apache.Kafka(folder, SETTINGS) as kafka:
                 yield kafka.bootstrap
         except jars.Missing as missing:
             missing_java(missing)
     else:
-        with Trilogue(folder) as broker:
+        with Trilogue(folder, **SETTINGS) as broker:
             yield broker.bootstrap
 
 
@@ -46,6 +91,59 @@ def missing_java(missing: jars.Missing) -> None:
     if os.environ.get("CI") == "true":
         pytest.fail(f"CI needs Java: {missing}", pytrace=False)
     pytest.skip(f"needs Java: {missing}")
+
+
+@pytest.fixture(scope="session")
+def programs(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Program]]:
+    """`programs(client, 1)` is the second running program of a client; it is kept for the next test."""
+    running: dict[tuple[str, int], Program] = {}
+    logs = tmp_path_factory.mktemp("programs")
+
+    def start(client: Client, number: int = 0) -> Program:
+        place = (client.name, number)
+        if place in running and not running[place].usable:
+            running.pop(place).close()
+        if place not in running:
+            try:
+                command = clients.command(client.program)
+            except (clients.Missing, jars.Missing) as missing:
+                if os.environ.get("CI") == "true":
+                    pytest.fail(f"CI needs every client: {missing}", pytrace=False)
+                pytest.skip(str(missing))
+            log = logs / f"{client.name} {number}.log"
+            running[place] = Program(command, bootstrap, client.settings, log)
+        return running[place]
+
+    yield start
+    for each in running.values():
+        each.close()
+
+
+@pytest.fixture
+def start(programs: Callable[..., Program], record_property: Callable[[str, object], None], target: str):
+    """A program of the client that the test is about; its version goes into the results."""
+
+    def started(client: Client, number: int = 0) -> Program:
+        if client.ours_only and target == "apache-kafka":
+            pytest.skip(client.ours_only)
+        program = programs(client, number)
+        record_property("version", program.version)
+        return program
+
+    return started
+
+
+@pytest.fixture(scope="session")
+def make_topic(bootstrap: str) -> Callable[..., str]:
+    """`make_topic(3, **{"retention.ms": "1000"})` is the name of a new topic with so many partitions."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+
+    def make(partitions: int, **settings: str) -> str:
+        name = f"topic-{uuid.uuid4().hex[:10]}"
+        admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(20)
+        return name
+
+    return make
 
 
 class Trilogue:
