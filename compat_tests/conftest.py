@@ -16,7 +16,8 @@ import apache
 import clients
 import jars
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from compat_tests.matrix import CLIENTS, Client
 from compat_tests.program import Program
@@ -141,6 +142,10 @@ def make_topic(bootstrap: str) -> Callable[..., str]:
     def make(partitions: int, **settings: str) -> str:
         name = f"topic-{uuid.uuid4().hex[:10]}"
         admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(20)
+        # Kafka answers before its partitions have leaders, and old clients do not try again.
+        wanted = {TopicPartition(name, index): OffsetSpec.latest() for index in range(partitions)}
+        for future in admin.list_offsets(wanted, request_timeout=20).values():
+            future.result(20)
         return name
 
     return make

@@ -1,33 +1,17 @@
 """Every client does everything it can: one test per feature, told once for all of them."""
 
 import time
-import uuid
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from itertools import chain
-from typing import Any
 
 import pytest
 
 from compat_tests import matrix
 from compat_tests.matrix import CLIENTS, CODECS, Client, every_client
-from compat_tests.program import Program, Record, spelled
-
-Start = Callable[..., Program]
-
-REBALANCE_SECONDS = 40
-
-
-def fresh(kind: str) -> str:
-    return f"{kind}-{uuid.uuid4().hex[:10]}"
-
-
-def numbered(count: int, first: int = 0) -> list[Record]:
-    return [Record(b"k%d" % index, b"value %d" % index) for index in range(first, first + count)]
+from compat_tests.program import Record, spelled
+from compat_tests.stories import MakeTopic, Start, come_and_go, fresh, goes_on_where_it_was, numbered, read_as_member
 
 
 @pytest.fixture
-def topic(make_topic: Callable[..., str]) -> str:
+def topic(make_topic: MakeTopic) -> str:
     return make_topic(1)
 
 
@@ -71,13 +55,12 @@ def test_what_is_not_there_is_not_the_same_as_empty(client: Client, start: Start
 
 
 @pytest.mark.parametrize("client", every_client(matrix.LARGE))
-def test_values_from_nothing_to_ten_mebibytes(client: Client, start: Start, make_topic: Callable[..., str]) -> None:
+def test_values_from_nothing_to_ten_mebibytes(client: Client, start: Start, make_topic: MakeTopic) -> None:
     program, name = start(client), make_topic(1, **{"max.message.bytes": str(12 << 20)})
     records = [Record(b"%d" % size, bytes(size)) for size in (0, 1, 1 << 10, 1 << 20, 10 << 20)]
 
-    written = [offset for each in records for offset in program.write(name, [each])]
-
-    assert written == [0, 1, 2, 3, 4]
+    assert program.write(name, records[:4]) == [0, 1, 2, 3]
+    assert program.write(name, records[4:]) == [4]
     assert program.read(name, 5) == records
 
 
@@ -129,7 +112,7 @@ Written = tuple[str, tuple[list[Record], list[Record]]]
 
 
 @pytest.fixture(scope="session")
-def written_by_all(programs: Start, make_topic: Callable[..., str], target: str) -> Written:
+def written_by_all(programs: Start, make_topic: MakeTopic, target: str) -> Written:
     """To partition 0 all have written, in all their codecs but zstd, which not everybody reads: that is in 1."""
     name, expected = make_topic(2), ([], [])
     for client in CLIENTS:
@@ -163,72 +146,20 @@ PROTOCOLS = [
 ]
 
 
-def poll_until(members: list[Program], enough: Callable[[list[dict[str, Any]]], bool]) -> None:
-    """Everybody polls, at the same time, until their answers are what we wait for."""
-    deadline = time.monotonic() + REBALANCE_SECONDS
-    with ThreadPoolExecutor(len(members)) as pool:
-        while True:
-            answers = list(pool.map(lambda each: each.ask("poll", seconds=0.3), members))
-            if enough(answers):
-                return
-            assert time.monotonic() < deadline, answers
-
-
-def read_as_member(member: Program, count: int) -> list[str]:
-    found: list[str] = []
-
-    def enough(answers: list[dict[str, Any]]) -> bool:
-        found.extend(answers[0]["values"])
-        return len(found) >= count
-
-    poll_until([member], enough)
-    return sorted(found)
-
-
-def hexes(records: list[Record]) -> list[str]:
-    return sorted((each.value or b"").hex() for each in records)
-
-
 @pytest.mark.parametrize(
     ("client", "protocol"), [each for name, row, _ in PROTOCOLS for each in every_client(row, name)]
 )
-def test_a_group_goes_on_where_it_was(
-    client: Client, protocol: str, start: Start, make_topic: Callable[..., str]
-) -> None:
-    program, name, group = start(client), make_topic(2), fresh("group")
-    for partition in (0, 1):
-        program.write(name, numbered(20, first=20 * partition), partition=partition)
-
-    program.ask("join", topic=name, group=group, protocol=protocol)
-    assert read_as_member(program, 40) == hexes(numbered(40))
-    program.ask("commit")
-    program.ask("leave")
-    program.write(name, numbered(5, first=40), partition=1)
-    program.ask("join", topic=name, group=group, protocol=protocol)
-    assert read_as_member(program, 5) == hexes(numbered(5, first=40))
-    program.ask("leave")
+def test_a_group_goes_on_where_it_was(client: Client, protocol: str, start: Start, make_topic: MakeTopic) -> None:
+    goes_on_where_it_was(start(client), make_topic(2), protocol=protocol)
 
 
 @pytest.mark.parametrize(
     ("client", "protocol"), [each for name, _, row in PROTOCOLS for each in every_client(row, name)]
 )
 def test_members_come_and_go_and_share_what_there_is(
-    client: Client, protocol: str, start: Start, make_topic: Callable[..., str]
+    client: Client, protocol: str, start: Start, make_topic: MakeTopic
 ) -> None:
-    first, second = start(client), start(client, 1)
-    name, group = make_topic(4), fresh("group")
-
-    def shared(answers: list[dict[str, Any]]) -> bool:
-        parts = [each["assignment"] for each in answers]
-        return all(parts) and sorted(chain(*parts)) == [0, 1, 2, 3]
-
-    first.ask("join", topic=name, group=group, protocol=protocol)
-    poll_until([first], shared)
-    second.ask("join", topic=name, group=group, protocol=protocol)
-    poll_until([first, second], shared)
-    first.ask("leave")
-    poll_until([second], shared)
-    second.ask("leave")
+    come_and_go(start(client), start(client, 1), make_topic(4), protocol=protocol)
 
 
 # -- transactions ----------------------------------------------------------------------------------
@@ -276,7 +207,7 @@ def test_settings_are_described_and_altered(client: Client, start: Start) -> Non
 
 
 @pytest.fixture
-def group_at_rest(request: pytest.FixtureRequest, start: Start, make_topic: Callable[..., str]) -> tuple[str, str]:
+def group_at_rest(request: pytest.FixtureRequest, start: Start, make_topic: MakeTopic) -> tuple[str, str]:
     """A topic, and a group that has read ten records of it and has no member."""
     name, group, program = make_topic(1), fresh("rests"), start(request.getfixturevalue("client"))
     program.write(name, numbered(10))

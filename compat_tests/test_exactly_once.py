@@ -77,7 +77,7 @@ def java(program: str, jar_set: str, folder: Path) -> list[str]:
         path = jars.classpath(jar_set)
     except jars.Missing as missing:
         missing_java(missing)
-    source = HERE / "java" / f"{program}.java"
+    source = HERE / "programs" / "java" / f"{program}.java"
     subprocess.run(["javac", "-d", folder, "-cp", path, source], check=True, timeout=PATIENCE_SECONDS)
     options = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
     return ["java", *options, "-cp", f"{folder}:{path}", program]

@@ -1,7 +1,6 @@
-// The codecs that kafkajs leaves to others, from packages without native code.
+// The codecs that kafkajs leaves to others, from packages that nothing has to be compiled for.
 const { CompressionCodecs, CompressionTypes } = require('kafkajs')
-const lz4 = require('lz4js')
-const xxh = require('lz4js/xxh32')
+const lz4 = require('lz4-napi')
 const snappy = require('snappyjs')
 const { ZstdCodec } = require('zstd-codec')
 
@@ -20,19 +19,6 @@ function unsnap(data) {
   return Buffer.concat(parts)
 }
 
-// The package says that its blocks depend on each other, which Java cannot read.  As long as there is only one they do
-// not, so we say so, in the flags and in the checksum of the header.
-const LZ4_BLOCK_BYTES = 4 << 20
-const LZ4_INDEPENDENT = 0x20
-
-function lz4Compress(data) {
-  if (data.length > LZ4_BLOCK_BYTES) throw new Error('more than a block')
-  const frame = Buffer.from(lz4.compress(data))
-  frame[4] |= LZ4_INDEPENDENT
-  frame[6] = (xxh.hash(0, frame, 4, 2) >> 8) & 0xff
-  return frame
-}
-
 const zstd = new Promise(resolve => ZstdCodec.run(resolve))
 
 const codec = (compress, decompress) => () => ({
@@ -41,7 +27,7 @@ const codec = (compress, decompress) => () => ({
 })
 
 CompressionCodecs[CompressionTypes.Snappy] = codec(data => snappy.compress(data), unsnap)
-CompressionCodecs[CompressionTypes.LZ4] = codec(lz4Compress, data => lz4.decompress(data))
+CompressionCodecs[CompressionTypes.LZ4] = codec(lz4.compressFrame, lz4.decompressFrame)
 CompressionCodecs[CompressionTypes.ZSTD] = codec(
   async data => new (await zstd).Simple().compress(data),
   async data => new (await zstd).Streaming().decompress(data) // of unknown size
