@@ -6,7 +6,7 @@ READY := .venv/ready
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format jars bench-wire bench-storage bench-start bench-groups compat compat-record docs clean
+.PHONY: help run test check format jars clients bench-wire bench-storage bench-start bench-groups compat compat-record docs clean
 
 help:           ## show this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
@@ -30,6 +30,9 @@ format: $(READY)  ## put the code into the house's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+clients: $(READY)  ## install and build the Kafka clients of other languages into the cache; tests do it by themselves
+	$(BIN)/python tools/clients.py
+
 jars:           ## bring Apache Kafka, other versions of its clients and ZooKeeper from Maven into the cache
 	$(PYTHON) tools/jars.py
 
@@ -45,9 +48,10 @@ bench-start: $(READY)  ## from exec to the first answer, and memory when idle
 bench-groups: $(READY)  ## heartbeats and offset commits, beside Apache Kafka
 	$(BIN)/python -m bench.groups
 
-compat: $(READY)  ## the compatibility suite, against Apache Kafka and against ours
+compat: $(READY)  ## the compatibility suite, against Apache Kafka and against ours; then docs/compatibility.md
 	$(BIN)/python -m pytest compat_tests --target=apache-kafka
 	$(BIN)/python -m pytest compat_tests
+	$(BIN)/python -m compat_tests.report
 
 compat-record: $(READY)  ## ask Apache Kafka everything again, and write down its answers
 	$(BIN)/python -m compat_tests.differential.record

@@ -10,6 +10,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
 
 import apache
@@ -38,7 +39,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     target = str(config.getoption("--target"))
-    config.pluginmanager.register(Results(target, FOLDER / f"{target}.jsonl"))
+    version = apache.JARS.removeprefix("kafka-") if target == "apache-kafka" else metadata.version("trilogue")
+    config.pluginmanager.register(Results(target, version, FOLDER / f"{target}.jsonl"))
 
 
 @pytest.hookimpl(trylast=True)

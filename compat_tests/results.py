@@ -8,6 +8,7 @@ passes has to be taken out.
 """
 
 import json
+import platform
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -43,8 +44,8 @@ def expected_failures(text: str) -> list[Expected]:
 class Results:
     """A pytest plugin that watches this folder's tests and no others."""
 
-    def __init__(self, target: str, path: Path) -> None:
-        self.target, self.path = target, path
+    def __init__(self, target: str, version: str, path: Path) -> None:
+        self.target, self.version, self.path = target, version, path
         self.entries: dict[str, dict[str, Any]] = {}
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -80,7 +81,8 @@ class Results:
     def pytest_sessionfinish(self) -> None:
         if self.entries:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            head = {"target": self.target, "finished": time.strftime("%Y-%m-%d")}
+            head = {"target": self.target, "version": self.version, "finished": time.strftime("%Y-%m-%d")}
+            head["python"] = platform.python_version()
             lines = [json.dumps(each) + "\n" for each in (head, *self.entries.values())]
             self.path.write_text("".join(lines))
 
