@@ -5,6 +5,7 @@ pytest compat_tests --target=apache-kafka    Apache Kafka 4.3.1 from `make jars`
 """
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -12,17 +13,18 @@ import uuid
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
+from typing import NoReturn
 
 import apache
 import clients
 import jars
+import kafka
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.matrix import CLIENTS, Client
 from compat_tests.program import Program
-from compat_tests.results import FOLDER, Results, ours
+from compat_tests.results import FOLDER, Recorder, ours
 
 START_SECONDS = 20
 
@@ -40,13 +42,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     target = str(config.getoption("--target"))
     version = apache.JARS.removeprefix("kafka-") if target == "apache-kafka" else metadata.version("trilogue")
-    config.pluginmanager.register(Results(target, version, FOLDER / f"{target}.jsonl"))
+    config.pluginmanager.register(Recorder(target, version, FOLDER / f"{target}.jsonl"))
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One client after the other, so that those that take long to build come last."""
-    items.sort(key=lambda item: CLIENTS.index(asked) + 1 if (asked := client_of(item)) in CLIENTS else 0)
+    """One client after the other, so that those that take long to build come last; and then what needs all of them."""
+
+    def place(item: pytest.Item) -> int:
+        if "written_by_all" in getattr(item, "fixturenames", ()):
+            return len(CLIENTS) + 1
+        asked = client_of(item)
+        return CLIENTS.index(asked) + 1 if asked in CLIENTS else 0
+
+    items.sort(key=place)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -54,15 +63,17 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     wanted = dict.fromkeys(asked.program for item in session.items if (asked := client_of(item)))
     absent = [name for name in wanted if name in clients.CLIENTS]
     if absent and not session.config.option.collectonly:
-        builder = subprocess.Popen(
-            ["nice", sys.executable, clients.__file__, *absent], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        command = ["nice", sys.executable, clients.__file__, *absent]
+        quiet = subprocess.DEVNULL  # who needs the client tries again, and hears what went wrong
+        builder = subprocess.Popen(command, stdout=quiet, stderr=quiet, start_new_session=True)
         session.config.add_cleanup(lambda: end(builder))
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    process.wait()
+def end(builder: subprocess.Popen[bytes]) -> None:
+    """With its compilers, if it is not ready yet."""
+    if builder.poll() is None:
+        os.killpg(builder.pid, signal.SIGTERM)
+        builder.wait()
 
 
 def client_of(item: pytest.Item) -> Client | None:
@@ -84,16 +95,19 @@ def bootstrap(target: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             with apache.Kafka(folder, SETTINGS) as kafka:
                 yield kafka.bootstrap
         except jars.Missing as missing:
-            missing_java(missing)
+            missing_tool(missing)
     else:
         with Trilogue(folder, **SETTINGS) as broker:
             yield broker.bootstrap
 
 
-def missing_java(missing: jars.Missing) -> None:
+def missing_tool(missing: Exception) -> NoReturn:
     if os.environ.get("CI") == "true":
-        pytest.fail(f"CI needs Java: {missing}", pytrace=False)
-    pytest.skip(f"needs Java: {missing}")
+        pytest.fail(f"CI needs everything: {missing}", pytrace=False)
+    pytest.skip(str(missing))
+
+
+missing_java = missing_tool
 
 
 @pytest.fixture(scope="session")
@@ -110,9 +124,7 @@ def programs(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             try:
                 command = clients.command(client.program)
             except (clients.Missing, jars.Missing) as missing:
-                if os.environ.get("CI") == "true":
-                    pytest.fail(f"CI needs every client: {missing}", pytrace=False)
-                pytest.skip(str(missing))
+                missing_tool(missing)
             log = logs / f"{client.name} {number}.log"
             running[place] = Program(command, bootstrap, client.settings, log)
         return running[place]
@@ -137,20 +149,20 @@ def start(programs: Callable[..., Program], record_property: Callable[[str, obje
 
 
 @pytest.fixture(scope="session")
-def make_topic(bootstrap: str) -> Callable[..., str]:
+def make_topic(bootstrap: str) -> Iterator[Callable[..., str]]:
     """`make_topic(3, **{"retention.ms": "1000"})` is the name of a new topic with so many partitions."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
+    waiting = kafka.KafkaConsumer(bootstrap_servers=bootstrap)
 
     def make(partitions: int, **settings: str) -> str:
         name = f"topic-{uuid.uuid4().hex[:10]}"
         admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(20)
-        # Kafka answers before its partitions have leaders, and old clients do not try again.
-        wanted = {TopicPartition(name, index): OffsetSpec.latest() for index in range(partitions)}
-        for future in admin.list_offsets(wanted, request_timeout=20).values():
-            future.result(20)
+        # Kafka answers before its partitions have leaders, and old clients do not try again.  This one does.
+        waiting.end_offsets([kafka.TopicPartition(name, index) for index in range(partitions)])
         return name
 
-    return make
+    yield make
+    waiting.close()
 
 
 class Trilogue:

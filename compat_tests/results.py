@@ -41,7 +41,7 @@ def expected_failures(text: str) -> list[Expected]:
     return found
 
 
-class Results:
+class Recorder:
     """A pytest plugin that watches this folder's tests and no others."""
 
     def __init__(self, target: str, version: str, path: Path) -> None:

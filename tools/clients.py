@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -174,6 +175,7 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"clients: none named {', '.join(unknown)}; there are {', '.join(CLIENTS | HERE)}", file=sys.stderr)
         return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("clients: ended"))  # and what is half made is removed
     problems = 0
     for name in names or CLIENTS:
         try:
