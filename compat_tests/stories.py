@@ -13,6 +13,7 @@ Start = Callable[..., Program]
 MakeTopic = Callable[..., str]
 
 REBALANCE_SECONDS = 40
+METADATA_SECONDS = 20
 
 
 def fresh(kind: str) -> str:
@@ -21,6 +22,14 @@ def fresh(kind: str) -> str:
 
 def numbered(count: int, first: int = 0) -> list[Record]:
     return [Record(b"k%d" % index, b"value %d" % index) for index in range(first, first + count)]
+
+
+def eventually(look: Callable[[], object], wanted: object) -> None:
+    """Kafka's brokers hear of what its controller has done a little later."""
+    deadline = time.monotonic() + METADATA_SECONDS
+    while (found := look()) != wanted and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert found == wanted
 
 
 def poll_until(members: list[Program], enough: Callable[[list[dict[str, Any]]], bool]) -> None:

@@ -7,7 +7,16 @@ import pytest
 from compat_tests import matrix
 from compat_tests.matrix import CLIENTS, CODECS, Client, every_client
 from compat_tests.program import Record, spelled
-from compat_tests.stories import MakeTopic, Start, come_and_go, fresh, goes_on_where_it_was, numbered, read_as_member
+from compat_tests.stories import (
+    MakeTopic,
+    Start,
+    come_and_go,
+    eventually,
+    fresh,
+    goes_on_where_it_was,
+    numbered,
+    read_as_member,
+)
 
 
 @pytest.fixture
@@ -24,7 +33,7 @@ def test_a_topic_that_was_made_is_seen_with_its_partitions(client: Client, start
 
     program.ask("create", topic=name, partitions=3)
 
-    assert name in program.ask("topics")["topics"]
+    eventually(lambda: name in program.ask("topics")["topics"], True)
     assert program.ask("describe", topic=name)["partitions"] == [0, 1, 2]
 
 
@@ -190,9 +199,10 @@ def test_topics_grow_and_go(client: Client, start: Start) -> None:
 
     program.ask("create", topic=name, partitions=1)
     program.ask("grow", topic=name, partitions=4)
-    assert program.ask("describe", topic=name)["partitions"] == [0, 1, 2, 3]
+    eventually(lambda: name in program.ask("topics")["topics"], True)
+    eventually(lambda: program.ask("describe", topic=name)["partitions"], [0, 1, 2, 3])
     program.ask("delete", topic=name)
-    assert name not in program.ask("topics")["topics"]
+    eventually(lambda: name in program.ask("topics")["topics"], False)
 
 
 @pytest.mark.parametrize("client", every_client(matrix.ADMIN_CONFIGS))
@@ -200,10 +210,11 @@ def test_settings_are_described_and_altered(client: Client, start: Start) -> Non
     program, name = start(client), fresh("set")
 
     program.ask("create", topic=name, partitions=1, **{"retention.ms": "86400000"})
+    eventually(lambda: name in program.ask("topics")["topics"], True)
     assert program.ask("configs", topic=name, name="retention.ms") == {"value": "86400000"}
     assert program.ask("configs", topic=name, name="max.message.bytes") == {"value": "1048588"}
     program.ask("alter", topic=name, name="max.message.bytes", value="2000000")
-    assert program.ask("configs", topic=name, name="max.message.bytes") == {"value": "2000000"}
+    eventually(lambda: program.ask("configs", topic=name, name="max.message.bytes"), {"value": "2000000"})
 
 
 @pytest.fixture
