@@ -15,7 +15,7 @@ import apache
 import jars
 import pytest
 
-from compat_tests.results import FOLDER, Recorder
+from compat_tests.results import FOLDER, Recorder, part
 from compat_tests.running import (
     make_topic,
     missing_tool,
@@ -43,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     target = str(config.getoption("--target"))
     version = apache.JARS.removeprefix("kafka-") if target == "apache-kafka" else metadata.version("trilogue")
-    config.pluginmanager.register(Recorder(target, version, FOLDER / f"{target}.jsonl"))
+    config.pluginmanager.register(Recorder(target, version, part(config), FOLDER / f"{target}.jsonl"))
 
 
 @pytest.fixture(scope="session")

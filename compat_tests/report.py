@@ -102,9 +102,10 @@ def page(results: Results) -> str:
         [
             "# Compatibility",
             "",
-            f"Made by `make compat` on {ours['finished']}: the same tests against Apache Kafka {kafka['version']} and",
+            f"Made from test runs of {ours['finished']}: the same tests against Apache Kafka {kafka['version']} and",
             f"trilogue {ours['version']}, on Python {ours['python']}.  What differs between the two is a bug of ours;",
             "if it is known, it is in [KNOWN_GAPS.md](../KNOWN_GAPS.md).",
+            *partial(kafka, ours),
             "",
             "## Clients",
             "",
@@ -126,6 +127,12 @@ def page(results: Results) -> str:
             "",
         ]
     )
+
+
+def partial(*heads: Entry) -> list[str]:
+    """A page that was not made from the whole suite says so."""
+    parts = {each["part"] for each in heads if each["part"]}
+    return ["", *(f"**Only a part of the suite was run**: `{each}`." for each in sorted(parts))] if parts else []
 
 
 def summary(results: Results) -> str:

@@ -44,8 +44,8 @@ def expected_failures(text: str) -> list[Expected]:
 class Recorder:
     """A pytest plugin that watches this folder's tests and no others."""
 
-    def __init__(self, target: str, version: str, path: Path) -> None:
-        self.target, self.version, self.path = target, version, path
+    def __init__(self, target: str, version: str, part: str, path: Path) -> None:
+        self.target, self.version, self.part, self.path = target, version, part, path
         self.entries: dict[str, dict[str, Any]] = {}
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -82,7 +82,7 @@ class Recorder:
         if self.entries:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             head = {"target": self.target, "version": self.version, "finished": time.strftime("%Y-%m-%d")}
-            head["python"] = platform.python_version()
+            head |= {"python": platform.python_version(), "part": self.part}
             lines = [json.dumps(each) + "\n" for each in (head, *self.entries.values())]
             self.path.write_text("".join(lines))
 
@@ -94,6 +94,15 @@ class Recorder:
             terminalreporter.section(f"compatibility with {self.target}: time by area")
         for area, seconds in sorted(areas.items()):
             terminalreporter.line(f"{sum(seconds):7.1f} s  {len(seconds):4} tests  {area}")
+
+
+def part(config: pytest.Config) -> str:
+    """What was asked for, if it was not the whole suite: the page must not pass it off as that."""
+    paths = [Path(config.invocation_params.dir, each.partition("::")[0]).resolve() for each in config.args]
+    narrowed = [str(config.option.keyword), str(config.option.markexpr)]
+    if any(narrowed) or HERE not in paths:
+        return " ".join(each for each in (*config.args, *narrowed) if each)
+    return ""
 
 
 def ours(item: pytest.Item) -> bool:

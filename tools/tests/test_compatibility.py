@@ -13,8 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def heads():
     return [
-        {"target": "apache-kafka", "version": "4.3.1", "finished": "2026-01-01", "python": "3.11.7"},
-        {"target": "trilogue", "version": "0.1", "finished": "2026-01-02", "python": "3.11.7"},
+        {"target": "apache-kafka", "version": "4.3.1", "finished": "2026-01-01", "python": "3.11.7", "part": ""},
+        {"target": "trilogue", "version": "0.1", "finished": "2026-01-02", "python": "3.11.7", "part": ""},
     ]
 
 
@@ -67,6 +67,16 @@ def test_the_page_has_the_matrix_other_clients_and_counts():
     assert "| *version* | 3.0.12 |" in page
     assert page[page.index("## Spark") + 2] == "- batch read: yes"
     assert "| About x. (`test_x.py`) | 1 skipped | 1 passed |" in page
+
+
+def test_a_page_of_a_part_of_the_suite_says_so():
+    kafka, ours = heads()
+
+    whole = report.page(report.Results([kafka, ours]))
+    some = report.page(report.Results([kafka, ours | {"part": "compat_tests/test_x.py"}]))
+
+    assert "Only a part" not in whole
+    assert "**Only a part of the suite was run**: `compat_tests/test_x.py`." in some
 
 
 def test_the_readme_keeps_what_is_around_the_marks():
