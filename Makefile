@@ -6,7 +6,7 @@ READY := .venv/ready
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format jars bench-wire bench-storage bench-start bench bench-groups compat compat-record docker-ready docs clean
+.PHONY: help run test check format jars clients bench-wire bench-storage bench-start bench bench-groups compat compat-record docker-ready docs clean
 
 help:           ## show this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
@@ -29,6 +29,9 @@ lint: $(READY)
 format: $(READY)  ## put the code into the house's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+clients: $(READY)  ## install and build the Kafka clients of other languages into the cache; tests do it by themselves
+	$(BIN)/python tools/clients.py
 
 jars:           ## bring Apache Kafka, other versions of its clients and ZooKeeper from Maven into the cache
 	$(PYTHON) tools/jars.py
@@ -53,10 +56,11 @@ docker-ready:   ## as root: install what container tests need (docker.io, deboot
 	    || { apt-get update -qq && apt-get install -qq --yes --no-install-recommends docker.io debootstrap docker-compose; } \
 	    || echo "docker-ready: cannot install them here; container tests will be skipped"
 
-compat: $(READY) docker-ready  ## the compatibility suite, against Apache Kafka and against ours
+compat: $(READY) docker-ready  ## the compatibility suite, against Apache Kafka and against ours; then docs/compatibility.md
 	$(BIN)/python -m pytest compat_tests --target=apache-kafka
 	$(BIN)/python -m pytest compat_tests
-	$(BIN)/python -m pytest compat_tests/test_container.py compat_tests/test_produce_consume.py --target=container
+	$(BIN)/python -m pytest compat_tests/test_container.py compat_tests/test_clients.py compat_tests/test_groups.py --target=container
+	$(BIN)/python -m compat_tests.report
 
 compat-record: $(READY)  ## ask Apache Kafka everything again, and write down its answers
 	$(BIN)/python -m compat_tests.differential.record

@@ -7,7 +7,6 @@ pytest compat_tests --target=container       trilogue, from the image that docke
 
 from collections.abc import Iterator
 from importlib import metadata
-from pathlib import Path
 
 import apache
 import docker

@@ -5,9 +5,9 @@ from pathlib import Path
 import jars
 import pytest
 
-from compat_tests.conftest import missing_java
 from compat_tests.connect import JARS, VERSION, running
 from compat_tests.records import new_topic, read, values
+from compat_tests.running import missing_tool
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -56,7 +56,7 @@ def test_a_file_goes_through_a_topic_into_a_file(bootstrap: str, tmp_path: Path)
     try:
         jars.classpath(JARS)
     except jars.Missing as missing:
-        missing_java(missing)
+        missing_tool(missing)
     files = {"worker": worker(bootstrap), "source": source(topic), "sink": sink(topic)}
     append(*lines[:1000])
     with running(f"{PACKAGE}.cli.ConnectStandalone", tmp_path, **files) as connect:

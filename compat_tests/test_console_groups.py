@@ -13,7 +13,8 @@ import confluent_kafka
 import jars
 import pytest
 
-from compat_tests.conftest import QUICK_BEAT_SECONDS, SESSION_SECONDS, missing_java
+from compat_tests.brokers import BEAT_SECONDS, SESSION_SECONDS
+from compat_tests.running import missing_tool
 from compat_tests.test_groups import new_topic, tell_rebalance
 
 PARTITIONS = 4
@@ -29,7 +30,7 @@ class Console:
         if protocol == "classic":
             properties |= {
                 "session.timeout.ms": str(SESSION_SECONDS * 1000),
-                "heartbeat.interval.ms": str(int(QUICK_BEAT_SECONDS * 1000)),
+                "heartbeat.interval.ms": str(int(BEAT_SECONDS * 1000)),
             }
         told = [word for pair in properties.items() for word in ("--command-property", "=".join(pair))]
         command = apache.command(
@@ -106,7 +107,7 @@ def test_what_a_killed_console_consumer_had_is_anothers_when_its_session_is_over
             try:
                 members.append(Console(quick_bootstrap, topic, group, protocol))
             except jars.Missing as missing:
-                missing_java(missing)
+                missing_tool(missing)
             living.callback(members[-1].kill)
         survivor, victim = members
 

@@ -18,8 +18,9 @@ import confluent_kafka.admin
 import jars
 import pytest
 
-from compat_tests.conftest import missing_java, started
+from compat_tests.brokers import started
 from compat_tests.proxy import proxy
+from compat_tests.running import missing_tool
 
 HERE = Path(__file__).parent
 PARTITIONS = 2
@@ -77,8 +78,8 @@ def java(program: str, jar_set: str, folder: Path) -> list[str]:
     try:
         path = jars.classpath(jar_set)
     except jars.Missing as missing:
-        missing_java(missing)
-    source = HERE / "java" / f"{program}.java"
+        missing_tool(missing)
+    source = HERE / "programs" / "java" / f"{program}.java"
     subprocess.run(["javac", "-d", folder, "-cp", path, source], check=True, timeout=PATIENCE_SECONDS)
     options = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
     return ["java", *options, "-cp", f"{folder}:{path}", program]

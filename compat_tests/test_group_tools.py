@@ -19,7 +19,8 @@ import kafka
 import kafka.errors
 import pytest
 
-from compat_tests.conftest import Trilogue, missing_java
+from compat_tests.brokers import Trilogue
+from compat_tests.running import missing_tool
 from compat_tests.test_tools import tool
 from trilogue.client.blocking import Blocking, run
 from trilogue.client.client import Client
@@ -50,7 +51,7 @@ def alone(target: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
             jars.classpath(apache.JARS)
             broker = Trilogue(folder, **{UNVERIFIED: "false"})
     except jars.Missing as missing:
-        missing_java(missing)
+        missing_tool(missing)
     with broker as running:
         yield running.bootstrap
 

@@ -26,7 +26,7 @@ import kafka
 import kafka.admin
 import pytest
 
-from compat_tests.conftest import SESSION_SECONDS, Trilogue
+from compat_tests.brokers import SESSION_SECONDS, Trilogue
 
 Place = tuple[str, int]
 

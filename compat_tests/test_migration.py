@@ -15,7 +15,7 @@ import confluent_kafka
 import confluent_kafka.admin
 import pytest
 
-from compat_tests.conftest import QUICK_BEAT_SECONDS, SESSION_SECONDS
+from compat_tests.brokers import BEAT_SECONDS, SESSION_SECONDS
 from compat_tests.test_groups import new_topic
 
 PARTITIONS = 4
@@ -156,7 +156,7 @@ def settings(bootstrap: str, group: str, protocol: str, strategy: str) -> dict[s
     if protocol == "classic":
         made |= {
             "session.timeout.ms": SESSION_SECONDS * 1000,
-            "heartbeat.interval.ms": int(QUICK_BEAT_SECONDS * 1000),
+            "heartbeat.interval.ms": int(BEAT_SECONDS * 1000),
             "partition.assignment.strategy": strategy,
         }
     return made

@@ -12,9 +12,9 @@ import confluent_kafka.admin
 import jars
 import pytest
 
-from compat_tests.conftest import missing_java
 from compat_tests.connect import VERSION, Worker, running
 from compat_tests.records import PATIENCE_SECONDS, Record, admin, make_topic, new_name, read, write
+from compat_tests.running import missing_tool
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -70,7 +70,7 @@ def pair(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
             with running("org.apache.kafka.connect.mirror.MirrorMaker", folder, **files) as worker:
                 yield Pair(far.bootstrap, bootstrap, worker, word)
     except jars.Missing as missing:
-        missing_java(missing)
+        missing_tool(missing)
 
 
 BOTH_WAYS = pytest.mark.parametrize(("here", "there"), [("far", "near"), ("near", "far")], ids=["to us", "from us"])

@@ -9,7 +9,7 @@ import confluent_kafka.admin
 import kafka
 import pytest
 
-from compat_tests.conftest import Trilogue
+from compat_tests.brokers import Trilogue
 
 IN_FLIGHT_MAX = 500
 

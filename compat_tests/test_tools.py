@@ -12,6 +12,8 @@ import pytest
 
 pytestmark = pytest.mark.java
 
+TOOLS = "Kafka's command-line tools"
+
 KAFKA_RANGES = {
     # What kafka-broker-api-versions prints for Apache Kafka 4.3.1, for the APIs that we have; ours must be as wide.
     "Produce": (0, 13), "Fetch": (4, 18), "ListOffsets": (1, 11), "Metadata": (0, 13), "ApiVersions": (0, 4),
@@ -59,6 +61,7 @@ def filled(bootstrap: str, name: str) -> str:
     return name
 
 
+@pytest.mark.feature(TOOLS, "kafka-topics")
 def test_topics_are_made_described_grown_and_deleted(bootstrap: str, name: str) -> None:
     topics(bootstrap, "--create", "--topic", name, "--partitions", "2", "--config", "retention.ms=86400000")
     assert name in topics(bootstrap, "--list").splitlines()
@@ -74,6 +77,7 @@ def test_topics_are_made_described_grown_and_deleted(bootstrap: str, name: str) 
     assert name not in topics(bootstrap, "--list").splitlines()
 
 
+@pytest.mark.feature(TOOLS, "kafka-configs")
 def test_settings_are_described_and_altered(bootstrap: str, name: str) -> None:
     topics(bootstrap, "--create", "--topic", name)
     about = ("--entity-type", "topics", "--entity-name", name)
@@ -90,6 +94,7 @@ def test_settings_are_described_and_altered(bootstrap: str, name: str) -> None:
     assert everything.count("\n") > 200
 
 
+@pytest.mark.feature(TOOLS, "kafka-get-offsets")
 def test_offsets_are_found_by_place_and_by_time(bootstrap: str, filled: str) -> None:
     shell = "org.apache.kafka.tools.GetOffsetShell"
 
@@ -102,6 +107,7 @@ def test_offsets_are_found_by_place_and_by_time(bootstrap: str, filled: str) -> 
     assert f"{filled}:1:0" in first
 
 
+@pytest.mark.feature(TOOLS, "kafka-delete-records")
 def test_records_are_deleted(bootstrap: str, filled: str, tmp_path) -> None:
     wish = {"version": 1, "partitions": [{"topic": filled, "partition": 1, "offset": 4}]}
     (tmp_path / "wish.json").write_text(json.dumps(wish))
@@ -115,6 +121,7 @@ def test_records_are_deleted(bootstrap: str, filled: str, tmp_path) -> None:
     assert f"{filled}:1:4" in tool(shell, bootstrap, "--topic", filled, "--time", "earliest")
 
 
+@pytest.mark.feature(TOOLS, "kafka-log-dirs")
 def test_log_dirs_are_described_with_true_sizes(bootstrap: str, filled: str) -> None:
     said = tool("org.apache.kafka.tools.LogDirsCommand", bootstrap, "--describe", "--topic-list", filled)
 
@@ -127,6 +134,7 @@ def test_log_dirs_are_described_with_true_sizes(bootstrap: str, filled: str) -> 
     assert sizes[f"{filled}-0"] == 0
 
 
+@pytest.mark.feature(TOOLS, "kafka-producer-perf-test")
 def test_the_perf_tool_writes_what_it_says(bootstrap: str, name: str) -> None:
     topics(bootstrap, "--create", "--topic", name)
     said = tool(
@@ -139,6 +147,7 @@ def test_the_perf_tool_writes_what_it_says(bootstrap: str, name: str) -> None:
     assert tool("org.apache.kafka.tools.GetOffsetShell", bootstrap, "--topic", name).split() == [f"{name}:0:20000"]
 
 
+@pytest.mark.feature(TOOLS, "kafka-broker-api-versions")
 def test_every_range_is_kafkas_or_wider(bootstrap: str) -> None:
     said = tool("org.apache.kafka.tools.BrokerApiVersionsCommand", bootstrap)
 
@@ -154,7 +163,24 @@ def test_every_range_is_kafkas_or_wider(bootstrap: str) -> None:
     assert narrower == {}
 
 
+@pytest.mark.feature(TOOLS, "kafka-features")
 def test_features_and_the_quorum_can_be_asked_about(bootstrap: str) -> None:
     features = tool("org.apache.kafka.tools.FeatureCommand", bootstrap, "describe")
 
     assert "Feature: " in features or features == ""
+
+
+@pytest.mark.feature(TOOLS, "kafka-console-producer, kafka-console-consumer")
+def test_the_console_tools_talk_to_each_other(bootstrap: str, name: str) -> None:
+    topics(bootstrap, "--create", "--topic", name)
+    reading = ("--reader-property", "parse.key=true", "--reader-property", "key.separator=:")
+    tool("org.apache.kafka.tools.ConsoleProducer", bootstrap, "--topic", name, *reading, stdin="a:1\nb:2\n")
+
+    said = tool(
+        "org.apache.kafka.tools.consumer.ConsoleConsumer",
+        bootstrap,
+        *("--topic", name, "--partition", "0", "--offset", "earliest"),
+        *("--max-messages", "2", "--formatter-property", "print.key=true", "--timeout-ms", "20000"),
+    )
+
+    assert said.splitlines() == ["a\t1", "b\t2"]

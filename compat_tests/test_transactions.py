@@ -22,9 +22,9 @@ import kafka
 import kafka.errors
 import pytest
 
-from compat_tests.conftest import Trilogue
+from compat_tests.brokers import Trilogue
 
-JAVA = Path(__file__).parent / "java" / "Transactions.java"
+JAVA = Path(__file__).parent / "programs" / "java" / "Transactions.java"
 PARTITIONS = 3
 KAFKA_LOOKS_SECONDS = 11
 """Kafka looks for transactions that took too long every ten seconds; we do when their time has come."""

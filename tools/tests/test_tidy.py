@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 CLIENTS = {"pytest", "kafka", "confluent_kafka", "aiokafka", "pyspark", "py4j"}
-CLIENTS |= {"testcontainers", "docker", "jars", "apache"}
+CLIENTS |= {"testcontainers", "docker", "jars", "apache", "clients"}
 
 # Who may know whom: our own folders first, then other people's packages.  The longest path that fits counts.
 MAY_IMPORT = {
@@ -22,6 +22,7 @@ MAY_IMPORT = {
     "pipeline": {"pipeline", "pyspark"},
     # Clients know nothing of ours; but what is compared byte for byte is read with our own codecs.
     "compat_tests": {"compat_tests", *CLIENTS},
+    "compat_tests/programs": {"serving", *CLIENTS},
     "compat_tests/differential": {"compat_tests", "wire", *CLIENTS},
     # No stock client leaves a transaction hanging: that batch is made by hand.
     "compat_tests/test_group_tools.py": {"compat_tests", "wire", "client", *CLIENTS},
