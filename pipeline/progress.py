@@ -19,8 +19,11 @@ class Batch:
     """What is still to be read, by partition."""
 
     @classmethod
-    def of(cls, query: str, progress: Mapping[str, Any]) -> "Batch":
-        """`progress` is Spark's StreamingQueryProgress, as JSON."""
+    def of(cls, query: str, progress: Mapping[str, Any]) -> "Batch | None":
+        """`progress` is Spark's StreamingQueryProgress, as JSON.  None if it only says that there is nothing to do."""
+        took = progress.get("durationMs") or {}
+        if "addBatch" not in took:
+            return None
         lag: dict[str, int] = {}
         for source in progress.get("sources", ()):
             lag |= behind(source.get("latestOffset"), source.get("endOffset"))
@@ -29,7 +32,7 @@ class Batch:
             int(progress["batchId"]),
             int(progress.get("numInputRows") or 0),
             float(progress.get("processedRowsPerSecond") or 0.0),
-            (progress.get("durationMs") or {}).get("triggerExecution", 0) / 1000,
+            took.get("triggerExecution", 0) / 1000,
             lag,
         )
 

@@ -137,7 +137,7 @@ class Running:
         for name, query in queries.items():
             for each in query.recentProgress:
                 batch = Batch.of(name, plain(each))
-                if batch.number > self._seen.get(name, -1) and batch.seconds:
+                if batch is not None and batch.number > self._seen.get(name, -1):
                     self._seen[name] = batch.number
                     self._totals.add(batch)
                     self._say(batch.line())

@@ -12,7 +12,7 @@ SAID = {
     "batchId": 12,
     "numInputRows": 4000,
     "processedRowsPerSecond": 1999.6,
-    "durationMs": {"triggerExecution": 2000},
+    "durationMs": {"addBatch": 1800, "triggerExecution": 2000},
     "sources": [
         {"endOffset": {"orders": {"0": 100, "1": 50}}, "latestOffset": {"orders": {"0": 100, "1": 1250}}},
         {"endOffset": '{"payments":{"0":7}}', "latestOffset": '{"payments":{"0":9}}'},
@@ -23,6 +23,7 @@ LAG = {"orders-0": 0, "orders-1": 1200, "payments-0": 2}
 
 
 def test_a_batch_of_sparks():
+    assert Batch.of("rows", {**SAID, "durationMs": {"triggerExecution": 2}}) is None  # it found nothing to do
     assert Batch.of("rows", SAID) == Batch("rows", 12, 4000, 1999.6, 2.0, LAG)
 
 

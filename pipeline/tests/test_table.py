@@ -8,7 +8,7 @@ import pytest
 from trilogue.pipeline.table import ParquetTable
 from trilogue.pipeline.tests.mortal import Died, Mortal
 
-BATCHES = 6
+BATCHES = 4
 ROWS = 3
 
 
