@@ -105,7 +105,7 @@ class Redrive:
 
     async def _partitions(self, topic: str) -> list[int]:
         try:
-            found = await self._client.persist(lambda: self._client.topic(topic), seconds=5)
+            found = await self._client.topic(topic)
         except BrokerError as error:
             if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise PipelineError(f"there is no topic {topic}") from None

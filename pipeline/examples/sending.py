@@ -13,9 +13,13 @@ from trilogue.wire.errors import BrokerError, ErrorCode
 CHUNK_RECORDS = 5000
 
 
+FOREVER = {"retention.ms": "-1"}
+"""Examples happened long ago: with a broker's usual week they would soon be gone."""
+
+
 class NewTopic(NamedTuple):
     partitions: int
-    settings: Mapping[str, str] = {}
+    settings: Mapping[str, str] = FOREVER
 
 
 class Outgoing(NamedTuple):
