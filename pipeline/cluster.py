@@ -13,7 +13,7 @@ from trilogue.pipeline.source import bootstrap, connection
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ANSWER_MS = "15000"
+ANSWER_MS = "10000"
 
 Offsets = dict[str, dict[int, int]]
 
