@@ -23,7 +23,7 @@ from trilogue.pipeline.tests.test_examples import read_all
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 
 KILLS = 10
-RECORDS = 3000
+RECORDS = 2000
 """Before each life, so that there is always something to be killed at."""
 BAD_EVERY = 50
 START_SECONDS = 240
@@ -106,6 +106,7 @@ def test_ten_kills(ours, spark, tmp_path):
         finally:
             kills += driver.kill()
         life += 1
+    (tmp_path / "killed.toml").write_text(TOML.replace("max_records = 400", "max_records = 5000"))
     driver = Driver(tmp_path, life, ours.bootstrap)
     try:
         assert driver.process.wait(END_SECONDS) == 0, driver.log.read_text()

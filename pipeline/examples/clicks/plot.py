@@ -8,6 +8,7 @@ from typing import Any
 from trilogue.pipeline.examples.drawing import COLOURS, main, quiet
 
 LONGEST_MINUTES = 30
+BESIDE: Any = {"textcoords": "offset points", "ha": "right", "fontsize": 9}
 
 
 def draw(rows: Sequence[Any], out: Path) -> None:
@@ -33,6 +34,8 @@ def draw(rows: Sequence[Any], out: Path) -> None:
     lengths = [minutes(bought) for _, bought, _ in stacks]
     colours = [colour for _, _, colour in stacks]
     right.hist(lengths, bins=list(range(0, LONGEST_MINUTES + 1, 2)), stacked=True, color=colours, rwidth=0.9)
+    right.set_xticks(range(0, LONGEST_MINUTES, 5))
+    right.annotate(f"{LONGEST_MINUTES - 2} or more", (LONGEST_MINUTES, 0), xytext=(0, 30), **BESIDE)
     quiet(right, "How long they were, in minutes")
     figure.savefig(out)
 

@@ -25,6 +25,7 @@ def draw(rows: Sequence[Any], out: Path) -> None:
     quiet(axes, "Revenue by day, in euros: days that are over")
     axes.xaxis.set_major_locator(WeekdayLocator(byweekday=0))  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_formatter(DateFormatter("Mon %d %b"))  # type: ignore[no-untyped-call]
+    axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.set_ylim(0, max(floor) * 1.22)
     axes.legend(frameon=False, ncols=3, loc="upper left", fontsize=9)
     figure.savefig(out)
