@@ -24,6 +24,8 @@ def draw(rows: Sequence[Any], out: Path) -> None:
     bars = left.bar(list(steps), list(steps.values()), width=0.65, color=[COLOURS[1], COLOURS[2], COLOURS[0]])
     left.bar_label(bars, labels=[f"{count:,}" for count in steps.values()], fontsize=9, padding=2)
     quiet(left, "From log to table")
+    left.yaxis.set_major_formatter("{x:,.0f}")
+    left.set_ylim(0, len(log) * 1.15)
 
     floor = [0] * len(COUNTRIES)
     for plan, colour in zip(PLANS, COLOURS, strict=False):
