@@ -51,9 +51,19 @@ def rows(records: "DataFrame", decode: Decode, schema: str | None) -> "DataFrame
         return records.select(value.alias("value"), *about, wrong.alias("__error"))
     assert schema is not None
     parsed, wrong, names = json(schema) if decode.format == "json" else avro(schema, decode.framing)
-    marked = records.withColumn("__parsed", parsed)
+    marked = records.withColumn("__parsed", once(parsed))
     columns = [F.col(f"__parsed.`{name}`").alias(name) for name in names]
     return marked.select(*columns, *about, F.when(F.col("value").isNotNull(), wrong).alias("__error"))
+
+
+def once(parsed: "Column") -> "Column":
+    """Spark moves filters down and copies into them what they refer to: every value would be parsed four times.
+
+    What depends on where it is computed is not copied, so this seems to.
+    """
+    from pyspark.sql import functions as F
+
+    return F.when(F.spark_partition_id() >= 0, parsed)
 
 
 def struct_of(schema: str) -> "StructType":

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from trilogue.client.blocking import run as blocking
+from trilogue.pipeline import plan
 from trilogue.pipeline.check import examine
 from trilogue.pipeline.errors import PipelineError
 from trilogue.pipeline.reading import parse
+from trilogue.pipeline.redrive import Outcome, Redrive
 from trilogue.pipeline.run import run_on
 from trilogue.pipeline.tests.test_examples import read_all
 from trilogue.wire.apis.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
@@ -110,6 +112,40 @@ def test_a_schema_is_inferred_once_and_kept(spark, ours, make, tmp_path):
     assert spark.read.parquet(str(tmp_path / "table")).columns == ["id", "name"]
     kept = json.loads((tmp_path / "checkpoint" / "trilogue.json").read_text())
     assert kept["schemas"] == {"": "`id` bigint, `name` string"}
+
+
+@pytest.mark.parametrize("action", ["fail", "drop"])
+def test_a_value_is_parsed_once(spark, make, tmp_path, action):
+    (tmp_path / "records").mkdir()
+    schema = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP"
+    records = spark.read.schema(f"{schema}, headers ARRAY<STRUCT<key: STRING, value: BINARY>>").json(
+        str(tmp_path / "records")
+    )
+    pipeline = make("any", decode={"schema": "id INT NOT NULL, n INT"}, steps=[{"type": "filter", "where": "n > id"}])
+
+    good = plan.only_good(plan.judged(records, pipeline, {}), action)
+
+    assert good.select("id", "n")._jdf.queryExecution().optimizedPlan().toString().count("from_json") == 1
+
+
+def test_dead_letters_come_back_after_a_fix(spark, ours, make, tmp_path):
+    ours.create("fixed.dead")
+    ours.put("fixed", numbers(*range(10)), key="k")
+
+    def wanting(that):
+        steps = [{"type": "expect", "that": that}]
+        bad = {"action": "dead-letter", "topic": "fixed.dead"}
+        return make("fixed", decode={"schema": "id INT"}, steps=steps, bad_records=bad)
+
+    run(spark, wanting("id < 4"))
+    assert table(spark, tmp_path, "id") == [(i,) for i in range(4)]
+    run(spark, wanting("id < 100"))  # the fix alone brings nothing back
+    with ours.client() as client:
+        assert blocking(Redrive(client, wanting("true")).run()) == Outcome({"fixed": 6})
+    run(spark, wanting("id < 100"))
+
+    assert table(spark, tmp_path, "id") == [(i,) for i in range(10)]
+    assert len(read_all(ours, "fixed.dead")) == 6
 
 
 # -- steps -----------------------------------------------------------------------------------------
