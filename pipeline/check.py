@@ -3,6 +3,7 @@
 `examine` looks at everything and gathers problems; `run` refuses to begin with one, `check` prints them all.
 """
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -42,7 +43,8 @@ def examine(session: "SparkSession", pipeline: Pipeline) -> Report:
     cluster = Cluster(session, pipeline.source)
     try:
         there = cluster.topics()
-        topics = wanted_topics(pipeline, there, report)
+        own = source_topics(pipeline, there, report)
+        topics = present_topics(pipeline, own, there, report)
         partitions = cluster.partitions(topics)
         first, last = cluster.earliest(partitions), cluster.latest(partitions)
     finally:
@@ -55,35 +57,38 @@ def examine(session: "SparkSession", pipeline: Pipeline) -> Report:
     say_lag(checkpoint, pipeline, first, last, report)
     look_at_tables(pipeline, checkpoint, files, report)
     if not report.problems:
-        report.identity = with_schemas(session, pipeline, report, tails(first, last))
+        newest = tails(first, last)
+        report.identity = with_schemas(session, pipeline, own, newest, report)
         report.plan = plan.build(session, pipeline, report.identity.schemas)
-        look_at_sample(session, pipeline, report, tails(first, last))
+        look_at_sample(session, pipeline, {topic: newest[topic] for topic in own}, report)
     explain(pipeline, report)
     return report
 
 
-def wanted_topics(pipeline: Pipeline, there: set[str], report: Report) -> list[str]:
-    """Those to read from that exist; what does not is a problem."""
-    import re
-
+def source_topics(pipeline: Pipeline, there: set[str], report: Report) -> list[str]:
+    """Those that [source] names."""
     found = pipeline.source
-    if found.pattern:
-        try:
-            named = sorted(name for name in there if re.fullmatch(found.pattern, name))
-        except re.error as error:
-            raise PipelineError(f"[source]: `pattern`: {error}") from None
-        if not named:
-            report.problems.append(f"[source]: `pattern`: no topic is named like {found.pattern}")
-    else:
-        named = list(found.topics)
-    reads = [("[source]: `topics`", name) for name in named]
+    if not found.pattern:
+        return list(found.topics)
+    try:
+        named = sorted(name for name in there if re.fullmatch(found.pattern, name))
+    except re.error as error:
+        raise PipelineError(f"[source]: `pattern`: {error}") from None
+    if not named:
+        report.problems.append(f"[source]: `pattern`: no topic is named like {found.pattern}")
+    return named
+
+
+def present_topics(pipeline: Pipeline, own: list[str], there: set[str], report: Report) -> list[str]:
+    """Those to read from that exist; one that does not, or one to write to, is a problem."""
+    reads = [("[source]: `topics`", name) for name in own]
     reads += [(f"[[inputs]] {each.name}: `topics`", name) for each in pipeline.inputs for name in each.topics]
     writes = [("[[sinks]]: `topic`", sink.topic) for sink in pipeline.sinks if isinstance(sink, Topic)]
     if pipeline.bad_records.topic:
         writes.append(("[bad_records]: `topic`", pipeline.bad_records.topic))
     for where, name in reads + writes:
         if name not in there:
-            report.problems.append(f"{where}: there is no topic {name} at {source.bootstrap(found)}")
+            report.problems.append(f"{where}: there is no topic {name} at {source.bootstrap(pipeline.source)}")
     return [name for _, name in reads if name in there]
 
 
@@ -151,29 +156,30 @@ def tails(first: Offsets, last: Offsets) -> Ranges:
     }
 
 
-def with_schemas(session: "SparkSession", pipeline: Pipeline, report: Report, ranges: Ranges) -> Identity:
+def with_schemas(
+    session: "SparkSession", pipeline: Pipeline, own: list[str], newest: Ranges, report: Report
+) -> Identity:
     """Infers what is not given, once: the checkpoint keeps it."""
     assert report.identity is not None
     schemas = dict(report.identity.schemas)
-    reads = [("", pipeline.decode, list(set(ranges) - {name for each in pipeline.inputs for name in each.topics}))]
+    reads = [("", pipeline.decode, own)]
     reads += [(each.name, each.decode, each.topics) for each in pipeline.inputs if each.topics]
     for name, found, topics in reads:
         if found.format == "json" and decode.schema_text(pipeline, found) is None and name not in schemas:
-            sample = source.batch(session, pipeline.source, {topic: ranges[topic] for topic in topics})
+            sample = source.batch(session, pipeline.source, {topic: newest[topic] for topic in topics})
             schemas[name] = decode.inferred(session, sample)
             report.say("inferred", f"{name or 'the schema'}: {schemas[name]}")
     return Identity(report.identity.id, report.identity.shape, schemas)
 
 
-def look_at_sample(session: "SparkSession", pipeline: Pipeline, report: Report, ranges: Ranges) -> None:
+def look_at_sample(session: "SparkSession", pipeline: Pipeline, newest: Ranges, report: Report) -> None:
     assert report.identity is not None
-    own = {name: parts for name, parts in ranges.items() if not any(name in each.topics for each in pipeline.inputs)}
-    if not any(end > begin for parts in own.values() for begin, end in parts.values()):
+    if not any(end > begin for parts in newest.values() for begin, end in parts.values()):
         return
-    records = source.batch(session, pipeline.source, own)
+    records = source.batch(session, pipeline.source, newest)
     marked = plan.judged(records, pipeline, report.identity.schemas)
     counts = {row["__error"]: row["count"] for row in marked.groupBy("__error").count().collect()}
-    good, total = counts.pop(None, 0), 0
+    good = counts.pop(None, 0)
     total = good + sum(counts.values())
     report.say("sample", f"{total:,} of the newest records: {good:,} good")
     for error, count in counts.items():

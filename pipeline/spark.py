@@ -69,6 +69,8 @@ def session(pipeline: Pipeline) -> "SparkSession":
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if pipeline.spark.master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # or Spark looks for another address, and talks about it
     builder = SparkSession.builder.appName(f"trilogue {pipeline.name}").master(pipeline.spark.master)
     for name, value in settings(pipeline, paths).items():
         builder = builder.config(name, value)

@@ -148,6 +148,16 @@ def test_dead_letters_come_back_after_a_fix(spark, ours, make, tmp_path):
     assert len(read_all(ours, "fixed.dead")) == 6
 
 
+def test_topics_by_a_pattern_from_a_point_in_time(spark, ours, make, tmp_path):
+    for name in ("like-a", "like-b", "unlike"):
+        ours.put(name, [f"{name} {i}" for i in range(3)])
+    pattern = {"topics": [], "pattern": "like-.*", "start": "2023-11-14T22:13:20.001Z"}  # the second record of each
+
+    run(spark, make("none", decode={"format": "text"}, source=pattern))
+
+    assert table(spark, tmp_path, "value") == [("like-a 1",), ("like-a 2",), ("like-b 1",), ("like-b 2",)]
+
+
 # -- steps -----------------------------------------------------------------------------------------
 
 
