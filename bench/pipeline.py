@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +69,14 @@ def fill(bootstrap: str, topic: str, records: int) -> None:
                 part = ProduceRequest.Topic.Partition(index=index, records=data)
                 asked = ProduceRequest.Topic(name=topic, partition_data=[part])
                 request = ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=[asked])
-                answer = await client.call_leader(topic, index, request, ProduceResponse, cap=12)
-                check(answer.responses[0].partition_responses[0].error_code)
+                await client.persist(partial(produce, client, index, request))
 
     run(work())
+
+
+async def produce(client: Client, index: int, request: ProduceRequest) -> None:
+    answer = await client.call_leader(request.topic_data[0].name, index, request, ProduceResponse, cap=12)
+    check(answer.responses[0].partition_responses[0].error_code)
 
 
 def measure(spark: Any, bootstrap: str, topic: str, records: int, scratch: Path) -> float:

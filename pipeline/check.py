@@ -11,7 +11,7 @@ from trilogue.pipeline import decode, plan, source
 from trilogue.pipeline.checkpoint import DEAD_LETTERS, ROWS, Checkpoint, Identity, Offsets, settle
 from trilogue.pipeline.cluster import Cluster
 from trilogue.pipeline.errors import PipelineError
-from trilogue.pipeline.files import Files, HadoopFiles
+from trilogue.pipeline.files import Files, HadoopFiles, hidden
 from trilogue.pipeline.model import Delta, Parquet, Pipeline, Topic
 from trilogue.pipeline.plan import Plan
 
@@ -139,7 +139,7 @@ def look_at_tables(pipeline: Pipeline, checkpoint: Checkpoint, files: Files, rep
         if isinstance(sink, Parquet | Delta) and not sink.append_to_existing:
             path = pipeline.place(sink.path)
             upserts = isinstance(sink, Delta) and bool(sink.key)
-            if not upserts and files.names(path):
+            if not upserts and not all(map(hidden, files.names(path))):
                 report.problems.append(
                     f"{path}: there is a table already, and the checkpoint {checkpoint.path} is new: rows would be "
                     "there twice; remove the table, bring the checkpoint back, or say append_to_existing = true"

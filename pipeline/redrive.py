@@ -5,7 +5,7 @@ is killed in between has done neither.  Spark may have written a dead letter twi
 record came from.
 """
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from trilogue.client.client import Client
@@ -85,23 +85,24 @@ class Redrive:
             await transactions.open()
         done = await transactions.committed(self._topic, partitions)
         ends = await offsets(self._client, self._topic, partitions, LATEST, committed_only=True)
-        # From the very beginning: what was redriven before says which records have had their turn.
         begins = await offsets(self._client, self._topic, partitions, EARLIEST)
-        reader = Reader(self._client, self._topic, begins)
-        while unread := [index for index in partitions if reader.positions[index] < ends[index]]:
-            found = sorted(
-                await reader.poll(WAIT_SECONDS, unread), key=lambda each: (each.partition, each.record.offset)
-            )
-            fresh = []
-            for each in found:
-                if each.record.offset < done.get(each.partition, 0):
-                    self._remember(each.record)
-                elif each.record.offset < ends[each.partition]:
-                    fresh.append(each)
+        # What was redriven before says which records have had their turn; all of it first, whatever partition it is in.
+        async for history in self._between(begins, done):
+            self._seen.update(letter.origin for each in history if (letter := Letter.of(each.record)))
+        starts = {index: max(begin, done.get(index, 0)) for index, begin in begins.items()}
+        async for fresh in self._between(starts, ends):
             for i in range(0, len(fresh), CHUNK_RECORDS):
                 if await self._redrive(transactions, fresh[i : i + CHUNK_RECORDS], dry):
                     return self.outcome
         return self.outcome
+
+    async def _between(self, begins: Mapping[int, int], ends: Mapping[int, int]) -> AsyncIterator[list[Found]]:
+        """The records of the dead letters' topic, in the order of their offsets."""
+        reader = Reader(self._client, self._topic, begins)
+        while unread := [index for index, end in ends.items() if reader.positions[index] < end]:
+            found = await reader.poll(WAIT_SECONDS, unread)
+            wanted = [each for each in found if each.record.offset < ends[each.partition]]
+            yield sorted(wanted, key=lambda each: (each.partition, each.record.offset))
 
     async def _partitions(self, topic: str) -> list[int]:
         try:
@@ -111,11 +112,6 @@ class Redrive:
                 raise PipelineError(f"there is no topic {topic}") from None
             raise
         return sorted(each.partition_index for each in found.partitions)
-
-    def _remember(self, record: Record) -> None:
-        letter = Letter.of(record)
-        if letter is not None:
-            self._seen.add(letter.origin)
 
     async def _redrive(self, transactions: Transactions, chunk: Iterable[Found], dry: bool) -> bool:
         """Whether the limit is reached."""

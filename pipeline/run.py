@@ -16,7 +16,8 @@ from trilogue.pipeline.checkpoint import DEAD_LETTERS, ROWS, Checkpoint
 from trilogue.pipeline.decode import first_line
 from trilogue.pipeline.errors import PipelineError
 from trilogue.pipeline.files import HadoopFiles
-from trilogue.pipeline.model import Pipeline
+from trilogue.pipeline.lock import alone
+from trilogue.pipeline.model import Parquet, Pipeline
 from trilogue.pipeline.plan import FAILED
 from trilogue.pipeline.progress import Batch, Totals
 from trilogue.pipeline.reading import AVAILABLE_NOW
@@ -59,14 +60,12 @@ class Running:
         self._stop = threading.Event()
         self._totals = Totals(pipeline.name)
         self._seen: dict[str, int] = {}
-        files = HadoopFiles(session)
-        checkpoint = Checkpoint(files, pipeline.checkpoint)
+        self._files = HadoopFiles(session)
+        self._checkpoint = Checkpoint(self._files, pipeline.checkpoint)
         assert report.identity is not None
         assert report.plan is not None
-        if checkpoint.identity() is None:
-            checkpoint.write(report.identity)
-        self._checkpoint, self._plan = checkpoint, report.plan
-        self._writers = sinks.opened(pipeline, files, report.identity.id, say)
+        self._identity, self._plan = report.identity, report.plan
+        self._writers: list[sinks.Writer] = []
 
     # -- queries -------------------------------------------------------------------------------
 
@@ -107,6 +106,15 @@ class Running:
 
     def until_the_end(self, metrics_at: tuple[str, int] | None) -> Totals:
         with ExitStack() as stack:
+            for sink in self._pipeline.sinks:
+                if isinstance(sink, Parquet):
+                    stack.enter_context(alone(self._pipeline.place(sink.path)))
+            # Looked at again: another run may have begun and ended since we looked at the rest.
+            known = self._checkpoint.identity()
+            if known is None:
+                self._checkpoint.write(self._identity)
+            owner = (known or self._identity).id
+            self._writers = sinks.opened(self._pipeline, self._files, owner, self._say)
             if metrics_at is not None:
                 port = stack.enter_context(metrics.serving(*metrics_at, self._totals.text))
                 self._say(f"metrics at http://{metrics_at[0]}:{port}/metrics")

@@ -79,6 +79,18 @@ def test_never_a_second_time(ours, name):
     assert [key for key, _ in back(ours, name)] == ["k1", "k2", "k3"]
 
 
+def test_a_copy_in_another_partition_is_known(ours, name):
+    name = f"{name}.two"
+    ours.create(name)
+    ours.create(f"{name}.dead", 2)
+    bury(ours, name, letter(name, 1)._replace(partition=1))
+    assert redrive(ours, name) == Outcome({name: 1})
+    bury(ours, name, letter(name, 1)._replace(partition=0), letter(name, 2)._replace(partition=1))
+
+    assert redrive(ours, name) == Outcome({name: 1}, repeated=1)
+    assert [key for key, _ in back(ours, name)] == ["k1", "k2"]
+
+
 def test_others_records_are_passed_over(ours, name):
     bury(ours, name, letter("another", 1), Draft(b"x", b"no letter"), letter(name, 2))
 

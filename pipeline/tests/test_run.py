@@ -10,6 +10,7 @@ from trilogue.client.blocking import run as blocking
 from trilogue.pipeline import plan
 from trilogue.pipeline.check import examine
 from trilogue.pipeline.errors import PipelineError
+from trilogue.pipeline.lock import alone
 from trilogue.pipeline.reading import parse
 from trilogue.pipeline.redrive import Outcome, Redrive
 from trilogue.pipeline.run import run_on
@@ -314,6 +315,20 @@ def test_a_new_checkpoint_over_a_table_that_is_there(spark, ours, make, tmp_path
     said = refused(spark, make("twice", decode={"schema": "id INT"}, pipeline=about), tmp_path)
 
     assert said.startswith(f"{tmp_path}/table: there is a table already, and the checkpoint {tmp_path}/another is new")
+
+
+def test_two_writers_of_one_table(spark, ours, make, tmp_path):
+    ours.put("rivals", numbers(1))
+    pipeline = make("rivals", decode={"schema": "id INT"})
+    run(spark, pipeline)
+    ours.put("rivals", numbers(2))
+
+    with alone(str(tmp_path / "table")):
+        said = refused(spark, pipeline, tmp_path)
+    assert said == f"{tmp_path}/table: another pipeline is writing to this table at the moment"
+
+    run(spark, pipeline)
+    assert table(spark, tmp_path, "id") == [(1,), (2,)]
 
 
 def test_check_explains_what_would_run(spark, ours, make, tmp_path):
