@@ -32,21 +32,25 @@ class Identity:
 class Checkpoint:
     def __init__(self, files: Files, path: str) -> None:
         self._files, self.path = files, path
-        self._file = f"{path}/trilogue.json"
+        self._file, self._draft = f"{path}/trilogue.json", f"{path}/trilogue.json.draft"
 
     @property
     def begun(self) -> bool:
         return bool(self._offset_files(ROWS))
 
     def identity(self) -> Identity | None:
-        if not self._files.exists(self._file):
+        if self._files.exists(self._file):
+            return Identity(**json.loads(self._files.read(self._file)))
+        # A writer that died before the last rename; one that died earlier has left half a draft, or none.
+        try:
+            return Identity(**json.loads(self._files.read(self._draft))) if self._files.exists(self._draft) else None
+        except (ValueError, OSError):
             return None
-        return Identity(**json.loads(self._files.read(self._file)))
 
     def write(self, identity: Identity) -> None:
-        draft = f"{self._file}.draft"
-        self._files.write(draft, json.dumps(asdict(identity), indent=2))
-        self._files.rename(draft, self._file)
+        self._files.write(self._draft, json.dumps(asdict(identity), indent=2))
+        self._files.delete(self._file)
+        self._files.rename(self._draft, self._file)
 
     def place(self, query: str) -> str:
         return f"{self.path}/{query}"

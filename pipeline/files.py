@@ -19,7 +19,9 @@ class Files(Protocol):
 
     def exists(self, path: str) -> bool: ...
 
-    def read(self, path: str) -> str: ...
+    def read(self, path: str) -> str:
+        """OSError for what was not written to its end."""
+        ...
 
     def write(self, path: str, text: str) -> None: ...
 
@@ -71,10 +73,14 @@ class HadoopFiles:
         return bool(system.exists(where))
 
     def read(self, path: str) -> str:
+        from py4j.protocol import Py4JJavaError
+
         system, where = self._at(path)
         stream = system.open(where)
         try:
             return bytes(stream.readAllBytes()).decode()
+        except Py4JJavaError as error:  # such as a checksum that was never written, of a file whose writer was killed
+            raise OSError(f"{path}: {error.java_exception.getMessage()}") from None
         finally:
             stream.close()
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-LOOK_SECONDS = 0.1
+LOOK_SECONDS = 0.3
 FINISH_SECONDS = 30.0
 """How long a batch under way may take when we are asked to stop; afterwards it is broken off, and comes again."""
 
@@ -111,10 +111,10 @@ class Running:
                     stack.enter_context(alone(self._pipeline.place(sink.path)))
             # Looked at again: another run may have begun and ended since we looked at the rest.
             known = self._checkpoint.identity()
-            if known is None:
-                self._checkpoint.write(self._identity)
-            owner = (known or self._identity).id
-            self._writers = sinks.opened(self._pipeline, self._files, owner, self._say)
+            settled = self._identity if known is None or known.id == self._identity.id else known
+            if settled != known:
+                self._checkpoint.write(settled)
+            self._writers = sinks.opened(self._pipeline, self._files, settled.id, self._say)
             if metrics_at is not None:
                 port = stack.enter_context(metrics.serving(*metrics_at, self._totals.text))
                 self._say(f"metrics at http://{metrics_at[0]}:{port}/metrics")

@@ -27,6 +27,8 @@ ALWAYS = {
     "spark.log.level": "ERROR",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.streaming.stopTimeout": "60s",
+    # Progress is looked at several times a second: more reports than can come between two looks are only carried about.
+    "spark.sql.streaming.numRecentProgressUpdates": "8",
     # A checkpoint keeps so many batches: enough to look back, and a start lists them all.
     "spark.sql.streaming.minBatchesToRetain": "20",
 }

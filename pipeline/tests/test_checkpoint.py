@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from trilogue.pipeline.check import lost, tails
-from trilogue.pipeline.checkpoint import ROWS, Checkpoint, parse_offsets, settle
+from trilogue.pipeline.checkpoint import ROWS, Checkpoint, Identity, parse_offsets, settle
 from trilogue.pipeline.errors import PipelineError
 from trilogue.pipeline.reading import parse
-from trilogue.pipeline.tests.mortal import Mortal
+from trilogue.pipeline.tests.mortal import Died, Mortal
 
 OFFSETS = 'v1\n{"batchWatermarkMs":0}\n{"orders":{"0":10,"1":20}}\n-\n{"payments":{"0":5}}'
 
@@ -53,6 +53,23 @@ def test_an_identity_is_kept(tmp_path):
     checkpoint.write(made)
 
     assert settle(checkpoint, pipeline()) == made
+
+
+@pytest.mark.parametrize("life", range(3))
+def test_an_identity_whose_writer_dies_is_the_old_one_or_the_new(tmp_path, life):
+    old, new = Identity("me", {}), Identity("me", {"a": 1})
+    Checkpoint(Mortal(), str(tmp_path)).write(old)
+
+    with pytest.raises(Died):
+        Checkpoint(Mortal(life), str(tmp_path)).write(new)
+
+    assert Checkpoint(Mortal(), str(tmp_path)).identity() == (old if life < 2 else new)
+
+
+def test_half_a_first_identity_is_none(tmp_path):
+    (tmp_path / "trilogue.json.draft").write_text('{"id": "m')
+
+    assert Checkpoint(Mortal(), str(tmp_path)).identity() is None
 
 
 DEDUPE = {"type": "dedupe", "keys": ["id"]}
