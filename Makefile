@@ -6,7 +6,7 @@ READY := .venv/ready
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format jars clients bench-wire bench-storage bench-start bench bench-groups compat compat-record docker-ready docs clean
+.PHONY: help run test check format jars clients bench-wire bench-storage bench-start bench bench-groups bench-pipeline examples compat compat-record docker-ready docs clean
 
 help:           ## show this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
@@ -18,7 +18,7 @@ test: $(READY) lint  ## the whole test suite; parts that need Java or Docker say
 	$(BIN)/python -m pytest
 
 check: $(READY) lint  ## what to run before every commit: format, lint, types and the quick tests
-	$(BIN)/python -m pytest -q -m 'not java and not slow' wire storage broker client cli testing tools
+	$(BIN)/python -m pytest -q -m 'not java and not slow' wire storage broker client cli testing pipeline tools
 
 .PHONY: lint
 lint: $(READY)
@@ -50,6 +50,12 @@ bench-start: $(READY)  ## from exec to the first answer, and memory when idle
 
 bench-groups: $(READY)  ## transactions, offset commits and heartbeats, beside Apache Kafka
 	$(BIN)/python -m bench --only groups
+
+bench-pipeline: $(READY)  ## five million records into Parquet, from ours and from Apache Kafka
+	$(BIN)/python -m bench.pipeline
+
+examples: $(READY)  ## run the pipeline's examples on a broker of their own, and draw their pictures anew
+	TZ=UTC $(BIN)/python -m trilogue.pipeline.examples.pictures docs/pictures
 
 docker-ready:   ## as root: install what container tests need (docker.io, debootstrap, docker-compose), unless an engine runs
 	@docker info >/dev/null 2>&1 || { command -v dockerd && command -v debootstrap; } >/dev/null \

@@ -24,6 +24,7 @@ COMMANDS = {
     "cluster": "show the brokers of a cluster",
     "health": "whether a broker is ready: exit code 0 or 1",
     "log": "look into the files of a log, without a broker",
+    "pipeline": "turn topics into tables, with Spark",
     "wire": "look at the protocol: decode bytes, show fields",
 }
 INTERRUPTED = 130

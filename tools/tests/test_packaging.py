@@ -32,7 +32,7 @@ def sources() -> set[str]:
         folder = link.resolve()
         for path in folder.rglob("*"):
             inside = path.relative_to(folder)
-            shipped = path.suffix == ".py" or path.name == "py.typed"
+            shipped = path.suffix == ".py" or path.name in ("py.typed", "pipeline.toml")
             if shipped and not {"tests", "__pycache__"} & set(inside.parts):
                 found.add(f"trilogue/{link.name}/{inside.as_posix()}")
     return found
