@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from compat_tests.programs.spark_copy import A_BATCH
 from compat_tests.records import (
     Record,
     add_partitions,
@@ -31,6 +30,7 @@ from compat_tests.records import (
     write,
 )
 from compat_tests.spark import CLIENT
+from compat_tests.spark_copy import A_BATCH
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -236,7 +236,7 @@ def test_a_killed_driver_goes_on_from_its_checkpoint_without_loss_or_repetition(
 @contextmanager
 def driver(bootstrap: str, topic: str, folder: Path, how: str) -> Iterator[subprocess.Popen[bytes]]:
     """The program and its JVM, which die together by SIGKILL."""
-    command = [sys.executable, "-m", "compat_tests.programs.spark_copy", bootstrap, topic, str(folder), how]
+    command = [sys.executable, "-m", "compat_tests.spark_copy", bootstrap, topic, str(folder), how]
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tools'}"}
     with open(folder / "driver.log", "ab") as out:
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=out, start_new_session=True)
