@@ -11,6 +11,13 @@ if TYPE_CHECKING:
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 
+FETCHING = {
+    # Spark asks for both ends of a partition after every poll: with a consumer's usual 500 records, most of the talk.
+    "kafka.max.poll.records": "10000",
+    "kafka.max.partition.fetch.bytes": str(4 << 20),
+}
+"""What suits a reader of whole topics; [source] options has the last word."""
+
 
 def bootstrap(source: Source) -> str:
     return source.bootstrap or DEFAULT_BOOTSTRAP
@@ -35,6 +42,7 @@ def starting(said: str) -> dict[str, str]:
 def options(source: Source) -> dict[str, str]:
     limit = {} if source.max_records is None else {"maxOffsetsPerTrigger": str(source.max_records)}
     return {
+        **FETCHING,
         **source.options,
         **connection(source),
         **subscription(source.topics, source.pattern),
