@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import footprint, groups, growth, report, spark_read, trials
+from bench import footprint, groups, growth, pipeline, report, spark_read, trials
 from bench.brokers import Apache, Ours, running
 from bench.storage import GIB, touch_memory
 from bench.trial import Row, measure
@@ -52,7 +52,7 @@ def main() -> int:
                 if "footprint" in given.sections:
                     rows.append(footprint.loaded(ours, theirs))
                 if "Spark" in given.sections:
-                    with spark_read.session() as spark:
+                    with pipeline.spark_session(folder) as spark:
                         rows += measure(spark_read.trial(spark), (ours, theirs), given.rounds)
         if "growth" in given.sections:
             grown += growth.all_growth(folder)

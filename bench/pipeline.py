@@ -10,16 +10,16 @@ again and again, which spares the time to make millions, and costs the reader th
 import argparse
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from bench.brokers import Apache, Ours, running
 from trilogue.client.blocking import Blocking, run
 from trilogue.client.client import Client
 from trilogue.client.dialogue import check
@@ -32,12 +32,9 @@ from trilogue.pipeline.spark import session
 from trilogue.wire.apis.produce import ProduceRequest, ProduceResponse
 from trilogue.wire.records import Record, build
 
-sys.path.append(str(Path(__file__).parents[1] / "tools"))
-
 TOPIC, PARTITIONS = "bench", 2
 BLOCK_RECORDS = 5000
 WARM_RECORDS = 200_000
-START_SECONDS = 30
 
 
 def pipeline(folder: Path, bootstrap: str, topic: str) -> Pipeline:
@@ -50,6 +47,16 @@ def pipeline(folder: Path, bootstrap: str, topic: str) -> Pipeline:
         "spark": {"master": "local[2]"},
     }
     return parse(said, folder / "bench.toml")
+
+
+@contextmanager
+def spark_session(folder: Path) -> Iterator[Any]:
+    """Spark as pipelines have it."""
+    made = session(pipeline(folder, "", TOPIC))
+    try:
+        yield made
+    finally:
+        made.stop()
 
 
 def block() -> bytes:
@@ -92,21 +99,7 @@ def measure(spark: Any, bootstrap: str, topic: str, records: int, scratch: Path)
     return records / seconds
 
 
-def ours(stack: ExitStack, scratch: Path) -> str:
-    port_file = scratch / "port"
-    command = [str(Path(sys.executable).with_name("trilogue")), "start", "--port=0", f"--data={scratch / 'data'}"]
-    broker = subprocess.Popen([*command, f"--port-file={port_file}"], stdout=subprocess.DEVNULL)
-    stack.callback(broker.wait, START_SECONDS)
-    stack.callback(broker.terminate)
-    deadline = time.monotonic() + START_SECONDS
-    while not port_file.exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return f"127.0.0.1:{port_file.read_text()}"
-
-
 def main() -> None:
-    import apache
-
     parser = argparse.ArgumentParser()
     parser.add_argument("--records", type=int, default=5_000_000)
     parser.add_argument("--rounds", type=int, default=3)
@@ -114,10 +107,9 @@ def main() -> None:
     records = options.records // BLOCK_RECORDS * BLOCK_RECORDS
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         scratch = Path(folder)
-        brokers = {"trilogue": ours(stack, scratch)}
-        brokers["Apache Kafka"] = stack.enter_context(apache.Kafka(scratch / "kafka")).bootstrap
-        spark = session(pipeline(scratch, "", TOPIC))
-        stack.callback(spark.stop)
+        running_ones = [stack.enter_context(running(kind(scratch / kind.__name__))) for kind in (Ours, Apache)]
+        brokers = {each.name: each.bootstrap for each in running_ones}
+        spark = stack.enter_context(spark_session(scratch))
         for bootstrap in brokers.values():
             fill(bootstrap, "warm", WARM_RECORDS)
             fill(bootstrap, TOPIC, records)

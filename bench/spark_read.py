@@ -1,10 +1,7 @@
 """Spark's batch read of a topic, with the stock connector: rows/s."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
 from typing import Any
-
-import jars
 
 from bench import native
 from bench.brokers import Broker
@@ -14,32 +11,9 @@ from bench.trials import fresh
 ROWS = 1_000_000
 RECORD_BYTES = 200
 PARTITIONS = 4
-CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
-
-
-@contextmanager
-def session() -> Iterator[Any]:
-    from pyspark.sql import SparkSession
-
-    made = (
-        SparkSession.builder.master("local[2]")
-        .appName("bench")
-        .config("spark.jars.packages", CONNECTOR)
-        .config("spark.jars.ivy", str(jars.folder() / "ivy"))
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.log.level", "ERROR")
-        .getOrCreate()
-    )
-    try:
-        yield made
-    finally:
-        made.stop()
 
 
 def trial(spark: Any) -> Trial:
-    import time
-
     topics: dict[str, str] = {}
 
     def prepare(broker: Broker) -> None:
