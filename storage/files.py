@@ -55,6 +55,12 @@ class OpenFiles:
             else:
                 oldest.handle = None
 
+    def clear(self) -> None:
+        """All of them to sleep."""
+        for file in self._awake:
+            file.handle = None
+        self._awake.clear()
+
     def forget(self, file: "File") -> None:
         """The file went to sleep by itself."""
         self._awake.pop(file, None)
