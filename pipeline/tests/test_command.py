@@ -88,7 +88,7 @@ def test_it_runs_until_it_is_asked_to_stop(ours, spark, tmp_path):
     try:
         wait_for(process, log, "rows: batch 0, 2 rows")
         ours.put("forever", ["three"])
-        wait_for(process, log, "1 rows")
+        wait_for(process, log, "rows: batch 1, 1 rows")
         (address,) = [line.split()[-1] for line in log.read_text().splitlines() if line.startswith("metrics at ")]
         with urllib.request.urlopen(address, timeout=10) as page:
             assert (
