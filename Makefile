@@ -6,7 +6,7 @@ READY := .venv/ready
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format jars clients bench-wire bench-storage bench-start bench bench-groups bench-pipeline examples compat compat-record docker-ready docs clean
+.PHONY: help run test check format jars clients bench-wire bench-storage bench-start bench bench-groups bench-pipeline kills examples compat compat-record docker-ready docs clean
 
 help:           ## show this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
@@ -53,6 +53,9 @@ bench-groups: $(READY)  ## transactions, offset commits and heartbeats, beside A
 
 bench-pipeline: $(READY)  ## five million records into Parquet, from ours and from Apache Kafka
 	$(BIN)/python -m bench.pipeline
+
+kills: $(READY)  ## a pipeline's driver killed ten times; `make test` has three
+	TRILOGUE_KILLS=10 $(BIN)/python -m pytest pipeline/tests/test_kills.py
 
 examples: $(READY)  ## run the pipeline's examples on a broker of their own, and draw their pictures anew
 	TZ=UTC $(BIN)/python -m trilogue.pipeline.examples.pictures docs/pictures
