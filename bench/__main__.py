@@ -40,6 +40,7 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(dir=given.folder, prefix="bench-"))
     rows: list[Row] = []
     grown: list[growth.Grown] = []
+    failed: list[str] = []
     try:
         touch_memory(folder, 4 * GIB)
         if "footprint" in given.sections:
@@ -48,7 +49,10 @@ def main() -> int:
         if wanted or "Spark" in given.sections:
             with running(Ours(folder / "ours")) as ours, running(Apache(folder / "apache")) as theirs:
                 for trial in wanted:
-                    rows += measure(trial, (ours, theirs), given.rounds)
+                    try:
+                        rows += measure(trial, (ours, theirs), given.rounds)
+                    except (AssertionError, RuntimeError, OSError) as error:  # the others are not lost with it
+                        failed.append(f"{trial.section}: {trial.name}: {error}")
                 if "footprint" in given.sections:
                     rows.append(footprint.loaded(ours, theirs))
                 if "Spark" in given.sections:
@@ -62,7 +66,9 @@ def main() -> int:
     print(report.text(rows, grown))
     if given.out is not None:
         report.write(rows, grown, given.rounds, given.out)
-    return 0
+    for problem in failed:
+        print(f"failed: {problem}", file=sys.stderr)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

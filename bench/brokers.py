@@ -15,7 +15,7 @@ import apache
 from bench.asking import Connection
 from trilogue.wire.apis.create_topics import CreateTopicsRequest
 from trilogue.wire.apis.delete_topics import DeleteTopicsRequest
-from trilogue.wire.apis.metadata import MetadataRequest
+from trilogue.wire.apis.list_offsets import ListOffsetsRequest
 from trilogue.wire.schema import Request
 
 START_SECONDS = 60.0
@@ -87,15 +87,20 @@ class Broker:
         if made.error_code:
             raise RuntimeError(f"{self.name}: {topic} cannot be made: {made}")
         deadline = time.monotonic() + START_SECONDS
-        while not self._has_leaders(topic, partitions):
+        while not self._is_led(topic, partitions):
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{self.name}: {topic} does not get its leaders")
             time.sleep(0.02)
 
-    def _has_leaders(self, topic: str, partitions: int) -> bool:
-        asked = MetadataRequest(topics=[MetadataRequest.Topic(name=topic)], allow_auto_topic_creation=False)
-        found = self.ask(asked, 8).topics[0].partitions
-        return len(found) == partitions and all(each.leader_id >= 0 for each in found)
+    def _is_led(self, topic: str, partitions: int) -> bool:
+        """Whether all leaders know that they are: Kafka's metadata says so a little earlier."""
+        asked = [
+            ListOffsetsRequest.Topic.Partition(partition_index=index, current_leader_epoch=-1, timestamp=-1)
+            for index in range(partitions)
+        ]
+        topics = [ListOffsetsRequest.Topic(name=topic, partitions=asked)]
+        found = self.ask(ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=topics), 7).topics[0].partitions
+        return all(each.error_code == 0 for each in found)
 
     def delete(self, topic: str) -> None:
         self.ask(DeleteTopicsRequest(topic_names=[topic], timeout_ms=60_000), 4)
