@@ -130,6 +130,14 @@ class Asking:
         """Ask in some version, without writing it down."""
         return self._helper.ask(request, version)
 
+    def until(self, settled: Callable[[Any], bool], request: Request, version: int) -> Any:
+        """Ask quietly, again and again, until the answer is as it should be; that answer."""
+        deadline = time.monotonic() + SETTLED_SECONDS
+        while not settled(answer := self.quietly(request, version)):
+            assert time.monotonic() < deadline, f"{self._name}: {request} is still answered with {answer}"
+            time.sleep(0.01)
+        return answer
+
     def name(self, name: str) -> str:
         """A name that no other scenario and no other version uses."""
         return f"{self._name}-v{self.version}-{name}"
@@ -166,13 +174,11 @@ class Asking:
                 ],
             )
         ]
-        until = time.monotonic() + SETTLED_SECONDS
-        while True:
-            found = self.quietly(ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=asked), 7).topics[0]
-            if all(each.error_code == 0 for each in found.partitions):
-                break
-            assert time.monotonic() < until, f"{name} does not settle: {found}"
-            time.sleep(0.01)
+        self.until(
+            lambda answer: all(each.error_code == 0 for each in answer.topics[0].partitions),
+            ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=asked),
+            7,
+        )
         wanted = [MetadataRequest.Topic(topic_id=bytes(16), name=name)]
         answer = self.quietly(MetadataRequest(topics=wanted, allow_auto_topic_creation=False), 12).topics[0]
         self.label(answer.topic_id, f"id of {name}")

@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from compat_tests.differential.asking import SETTLED_SECONDS, Asking, Topic, batch
+from compat_tests.differential.asking import Asking, Topic, batch
 from trilogue.wire.apis.add_partitions_to_txn import AddPartitionsToTxnRequest
 from trilogue.wire.apis.add_partitions_to_txn import Topic as Added
 from trilogue.wire.apis.describe_transactions import DescribeTransactionsRequest
@@ -40,11 +40,7 @@ class Producer:
             v3_and_below_producer_epoch=self.epoch,
             v3_and_below_topics=[Added(name=topic.name, partitions=list(partitions))],
         )
-        codes = {51}
-        while 51 in codes:
-            answer = self.ask.quietly(request, 3).results_by_topic_v3_and_below[0]
-            codes = {each.partition_error_code for each in answer.results_by_partition}
-        assert codes == {0}, codes
+        self.ask.until(added, request, 3)
 
     def write(self, topic: Topic, partition: int = 0) -> None:
         """One record, in a transaction."""
@@ -80,29 +76,30 @@ class Producer:
 
     def settle(self) -> None:
         """Wait until the markers are written."""
-        until = time.monotonic() + SETTLED_SECONDS
-        while True:
-            request = DescribeTransactionsRequest(transactional_ids=[self.name])
-            state = self.ask.quietly(request, 0).transaction_states[0].transaction_state
-            if not state.startswith("Prepare"):
-                return
-            assert time.monotonic() < until, f"{self.name} stays in {state}"
-            time.sleep(0.01)
+        finished(self.ask, self.name)
 
     def _until_done(self, request: Any, version: int) -> Any:
-        until = time.monotonic() + SETTLED_SECONDS
-        while True:
-            answer = self.ask.quietly(request, version)
-            if answer.error_code not in RETRIABLE:
-                assert answer.error_code == 0, answer
-                return answer
-            assert time.monotonic() < until, f"{self.name}: {answer}"
-            time.sleep(0.01)
+        answer = self.ask.until(lambda told: told.error_code not in RETRIABLE, request, version)
+        assert answer.error_code == 0, answer
+        return answer
 
 
 def coordinator(ask: Asking, name: str, kind: int) -> None:
     """Wait until somebody looks after this group or transactional id."""
-    until = time.monotonic() + SETTLED_SECONDS
-    while ask.quietly(FindCoordinatorRequest(key=name, key_type=kind), 2).error_code:
-        assert time.monotonic() < until, f"nobody looks after {name}"
-        time.sleep(0.01)
+    ask.until(lambda answer: not answer.error_code, FindCoordinatorRequest(key=name, key_type=kind), 2)
+
+
+def added(answer: Any) -> bool:
+    """Whether partitions are in a transaction now.  False if that may still come; all else is a failure."""
+    codes = {each.partition_error_code for each in answer.results_by_topic_v3_and_below[0].results_by_partition}
+    assert codes <= {0, *RETRIABLE}, answer
+    return codes == {0}
+
+
+def finished(ask: Asking, name: str) -> None:
+    """Wait until the markers of a transaction are written."""
+    ask.until(
+        lambda answer: not answer.transaction_states[0].transaction_state.startswith("Prepare"),
+        DescribeTransactionsRequest(transactional_ids=[name]),
+        0,
+    )

@@ -1,9 +1,9 @@
 """Classic groups: joining, offsets, and what is told about them."""
 
-import time
 from typing import Any
 
 from compat_tests.differential.asking import NOBODYS_ID, Asking, Topic, scenario
+from compat_tests.differential.producers import GROUPS, TRANSACTIONS, coordinator
 from trilogue.wire.apis.delete_groups import DeleteGroupsRequest
 from trilogue.wire.apis.describe_groups import DescribeGroupsRequest
 from trilogue.wire.apis.find_coordinator import FindCoordinatorRequest
@@ -16,18 +16,16 @@ from trilogue.wire.apis.offset_delete import OffsetDeleteRequest
 from trilogue.wire.apis.offset_fetch import OffsetFetchRequest
 from trilogue.wire.apis.sync_group import SyncGroupRequest
 
-GROUP, TRANSACTION, SHARE = 0, 1, 2
+SHARE = 2
 NOT_YET = (14, 15, 16)
 """The coordinator is loading, not available, or elsewhere."""
 
 
 def ready(ask: Asking, group: str) -> str:
     """Wait until the group has a coordinator that answers."""
-    while ask.quietly(FindCoordinatorRequest(key=group, key_type=GROUP), 3).error_code:
-        time.sleep(0.02)
+    coordinator(ask, group, GROUPS)
     beat = HeartbeatRequest(group_id=group, generation_id=1, member_id="nobody")
-    while ask.quietly(beat, 4).error_code in NOT_YET:
-        time.sleep(0.02)
+    ask.until(lambda answer: answer.error_code not in NOT_YET, beat, 4)
     return group
 
 
@@ -59,16 +57,15 @@ def joined(ask: Asking, group: str) -> tuple[str, int]:
 @scenario(FindCoordinatorRequest)
 def finding(ask: Asking) -> None:
     group = ready(ask, ask.name("group"))
-    while ask.quietly(FindCoordinatorRequest(key="x", key_type=TRANSACTION), 3).error_code:
-        time.sleep(0.02)
-    for kind in (GROUP, TRANSACTION, 3, -1):
+    coordinator(ask, "x", TRANSACTIONS)
+    for kind in (GROUPS, TRANSACTIONS, 3, -1):
         ask(f"kind {kind}", FindCoordinatorRequest(key=group, key_type=kind, coordinator_keys=[group]))
-    ask("an empty key", FindCoordinatorRequest(key="", key_type=GROUP, coordinator_keys=[""]))
+    ask("an empty key", FindCoordinatorRequest(key="", key_type=GROUPS, coordinator_keys=[""]))
     ask("an empty key of a transaction", FindCoordinatorRequest(key="", key_type=1, coordinator_keys=[""]))
     ask("a share group, without a topic", FindCoordinatorRequest(key=group, key_type=SHARE, coordinator_keys=[group]))
-    ask("two keys", FindCoordinatorRequest(key=group, key_type=GROUP, coordinator_keys=[group, "other"]))
-    ask("the same key twice", FindCoordinatorRequest(key=group, key_type=GROUP, coordinator_keys=[group, group]))
-    ask("no keys", FindCoordinatorRequest(key=group, key_type=GROUP, coordinator_keys=[]))
+    ask("two keys", FindCoordinatorRequest(key=group, key_type=GROUPS, coordinator_keys=[group, "other"]))
+    ask("the same key twice", FindCoordinatorRequest(key=group, key_type=GROUPS, coordinator_keys=[group, group]))
+    ask("no keys", FindCoordinatorRequest(key=group, key_type=GROUPS, coordinator_keys=[]))
     ask("bytes behind the request", FindCoordinatorRequest(key=group, coordinator_keys=[group]), trailing=b"more")
 
 

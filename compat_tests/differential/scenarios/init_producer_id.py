@@ -1,7 +1,5 @@
 """InitProducerId without a transactional id."""
 
-import time
-
 from compat_tests.differential.asking import Asking, scenario
 from trilogue.wire.apis.init_producer_id import InitProducerIdRequest
 
@@ -9,8 +7,7 @@ from trilogue.wire.apis.init_producer_id import InitProducerIdRequest
 @scenario(InitProducerIdRequest)
 def idempotent(ask: Asking) -> None:
     fine = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
-    while ask.quietly(fine, 0).error_code:  # Kafka fetches its first block of ids only now
-        time.sleep(0.02)
+    ask.until(lambda answer: not answer.error_code, fine, 0)  # Kafka fetches its first block of ids only now
     for case, fields in (
         ("a new producer", {}),
         ("another", {}),

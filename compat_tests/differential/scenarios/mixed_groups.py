@@ -1,9 +1,9 @@
 """Classic requests to consumer groups of the new protocol (KIP-848): members of both kinds in one group."""
 
-import time
 from typing import Any
 
 from compat_tests.differential.asking import Asking, scenario
+from compat_tests.differential.producers import RETRIABLE
 from compat_tests.differential.scenarios.consumer_groups import (
     NEWEST,
     heartbeat,
@@ -13,7 +13,7 @@ from compat_tests.differential.scenarios.consumer_groups import (
     subscription,
 )
 from compat_tests.differential.scenarios.groups import commit, partition
-from compat_tests.differential.scenarios.transactions import BUSY, begun
+from compat_tests.differential.scenarios.transactions import begun
 from trilogue.wire.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
 from trilogue.wire.apis.delete_groups import DeleteGroupsRequest
 from trilogue.wire.apis.describe_groups import DescribeGroupsRequest
@@ -231,8 +231,7 @@ def committing_in_transactions_of_consumers(ask: Asking) -> None:
     group, member, generation = mixed_group(ask, topic)
     name, producer, epoch = begun(ask, "committing")
     enlist = AddOffsetsToTxnRequest(transactional_id=name, producer_id=producer, producer_epoch=epoch, group_id=group)
-    while ask.quietly(enlist, 3).error_code in BUSY:
-        time.sleep(0.02)
+    ask.until(lambda answer: answer.error_code not in RETRIABLE, enlist, 3)
 
     def write(case: str, who: str, at: int) -> None:
         place = TxnOffsetCommitRequest.Topic.Partition(partition_index=0, committed_offset=5, committed_metadata="")

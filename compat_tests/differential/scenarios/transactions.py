@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from compat_tests.differential.asking import Asking, Topic, batch, scenario
-from compat_tests.differential.producers import Producer
+from compat_tests.differential.producers import RETRIABLE, TRANSACTIONS, Producer, added, coordinator, finished
 from compat_tests.differential.scenarios.groups import ready
 from trilogue.wire.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
 from trilogue.wire.apis.add_partitions_to_txn import AddPartitionsToTxnRequest
@@ -21,35 +21,27 @@ from trilogue.wire.apis.write_txn_markers import WriteTxnMarkersRequest
 WRITING_ADDS = 12
 """From this version of Produce on, writing adds the partition to the transaction."""
 
-BUSY = (14, 15, 16, 51)
-"""The coordinator is loading, not available, elsewhere, or still at the last transaction."""
-
 
 def begun(ask: Asking, name: str) -> tuple[str, int, int]:
     """A transactional id with a producer: id, producer id, epoch."""
     full = ask.name(name)
+    coordinator(ask, full, TRANSACTIONS)
     wish = InitProducerIdRequest(transactional_id=full, transaction_timeout_ms=60_000)
-    while (answer := ask.quietly(wish, 4)).error_code in BUSY:
-        time.sleep(0.02)
+    answer = ask.until(lambda told: told.error_code not in RETRIABLE, wish, 4)
     assert answer.error_code == 0, answer
     return full, answer.producer_id, answer.producer_epoch
 
 
 def add(ask: Asking, who: tuple[str, int, int], topic: Topic, *partitions: int) -> None:
     """Quietly, and until it is done."""
-    added = [Added(name=topic.name, partitions=list(partitions))]
+    wanted = [Added(name=topic.name, partitions=list(partitions))]
     request = AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=who[0],
         v3_and_below_producer_id=who[1],
         v3_and_below_producer_epoch=who[2],
-        v3_and_below_topics=added,
+        v3_and_below_topics=wanted,
     )
-    while True:
-        results = ask.quietly(request, 3).results_by_topic_v3_and_below[0].results_by_partition
-        if all(each.partition_error_code == 0 for each in results):
-            return
-        assert all(each.partition_error_code in (0, *BUSY) for each in results), results
-        time.sleep(0.02)
+    ask.until(added, request, 3)
 
 
 def strangers(who: tuple[str, int, int]) -> Iterator[tuple[str, tuple[str, int, int]]]:
@@ -171,21 +163,12 @@ def ending(ask: Asking) -> None:
         end(case, other)
 
 
-def finished(ask: Asking, name: str) -> None:
-    while True:
-        state = ask.quietly(DescribeTransactionsRequest(transactional_ids=[name]), 0).transaction_states[0]
-        if state.transaction_state not in ("PrepareCommit", "PrepareAbort"):
-            return
-        time.sleep(0.02)
-
-
 @scenario(TxnOffsetCommitRequest)
 def committing_offsets(ask: Asking) -> None:
     topic, group = ask.topic("offsets", 2), ready(ask, ask.name("group"))
     who = begun(ask, "committing")
     enlist = AddOffsetsToTxnRequest(transactional_id=who[0], producer_id=who[1], producer_epoch=who[2], group_id=group)
-    while ask.quietly(enlist, 3).error_code in BUSY:
-        time.sleep(0.02)
+    ask.until(lambda answer: answer.error_code not in RETRIABLE, enlist, 3)
 
     def commit(case: str, who: tuple[str, int, int], *parts: int, to: str = topic.name, **more: Any) -> None:
         name, producer, epoch = who
