@@ -9,6 +9,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from trilogue.wire.habits import Habit
 from trilogue.wire.schema import Request, Response, Versions
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 Answer = Response | None | Coroutine[Any, Any, Response | None]
 Q = TypeVar("Q", bound=Request)
 Handler = Callable[["Broker", Any, "Peer"], Answer]
+Again = Callable[["Broker", Habit, int, "Peer"], Answer | bytearray]
 
 
 class Api(NamedTuple):
@@ -28,13 +30,15 @@ class Api(NamedTuple):
     advertised: Versions
     numbers: range
     """`versions`, for the one who asks with every request."""
+    again: Again | None
+    """Handles what has become a habit; answers in bytes if all goes well."""
 
 
 APIS: dict[int, Api] = {}
 
 
 def handles(
-    request: type[Q], versions: str | None = None, *, advertised: str | None = None
+    request: type[Q], versions: str | None = None, *, advertised: str | None = None, again: Again | None = None
 ) -> Callable[[Callable[["Broker", Q, "Peer"], Answer]], Callable[["Broker", Q, "Peer"], Answer]]:
     """Answer this request, in all the versions we can read unless told otherwise.
 
@@ -45,7 +49,7 @@ def handles(
     def register(handler: Callable[["Broker", Q, "Peer"], Answer]) -> Callable[["Broker", Q, "Peer"], Answer]:
         assert request.api_key not in APIS, f"{request.__name__} has two handlers"
         said = Versions.parse(advertised) if advertised else offered
-        APIS[request.api_key] = Api(request, offered, handler, said, range(offered.first, offered.last + 1))
+        APIS[request.api_key] = Api(request, offered, handler, said, range(offered.first, offered.last + 1), again)
         return handler
 
     return register

@@ -11,9 +11,10 @@ from collections import deque
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
-from trilogue.broker.api import APIS
+from trilogue.broker.api import APIS, Again, Answer
 from trilogue.storage.slices import Slice
 from trilogue.wire.apis.api_versions import ApiVersionsResponse
+from trilogue.wire.apis.produce import ProduceRequest
 from trilogue.wire.errors import ErrorCode, MalformedMessage
 from trilogue.wire.frame import (
     API_VERSIONS,
@@ -25,6 +26,7 @@ from trilogue.wire.frame import (
     request_reader,
     write_response,
 )
+from trilogue.wire.habits import Habits
 from trilogue.wire.schema import Response
 
 if TYPE_CHECKING:
@@ -74,8 +76,10 @@ class Connection:
     """Bytes come in by `feed`, parts to be sent gather in `out`, and `later` holds what has to be waited for."""
 
     __slots__ = (
+        "_again",
+        "_asked",
         "_broker",
-        "_header",
+        "_habits",
         "aside",
         "last_active",
         "later",
@@ -90,7 +94,11 @@ class Connection:
         self._broker, self.sock, self.peer = broker, sock, peer
         self.out: deque[Any] = deque()
         self.later: Coroutine[Any, Any, Response | None] | None = None
-        self._header: Header | None = None
+        self._asked = (0, 0)
+        """Version and correlation id of the request that `later` answers."""
+        self._again: Again | None = None
+        """Handles what has become a habit; until something may, there are none."""
+        self._habits: Habits
         self.tail: bytearray | None = None
         """The beginning of a frame whose end has not arrived; its first `tail_size` bytes are it."""
         self.tail_size = 0
@@ -105,9 +113,9 @@ class Connection:
 
         Stops early at a request that has to wait.
         """
-        at = 0
+        at, size = 0, len(view)
         limit = self._broker.request_bytes_max
-        while self.later is None:
+        while at < size and self.later is None:
             end = frame_end(view, at, limit)
             if end is None:
                 break
@@ -116,18 +124,32 @@ class Connection:
         return at
 
     def _handle(self, frame: memoryview) -> None:
-        key, version, correlation_id, client_id, at = header = read_header(frame)
-        api = APIS.get(key)
-        if api is None or version not in api.numbers:
-            self._refuse(header)
-            return
+        answer: Answer | bytearray
         peer = self.peer
-        peer.version, peer.client_id = version, client_id
-        answer = api.handler(self._broker, request_reader(api.request, version)(frame, at), peer)
-        if isinstance(answer, Response):
+        if self._again is not None and (recalled := self._habits.recall(frame)) is not None:
+            habit, correlation_id = recalled
+            version = peer.version = habit.version
+            peer.client_id = habit.client_id
+            answer = self._again(self._broker, habit, correlation_id, peer)
+        else:
+            key, version, correlation_id, client_id, at = header = read_header(frame)
+            api = APIS.get(key)
+            if api is None or version not in api.numbers:
+                self._refuse(header)
+                return
+            peer.version, peer.client_id = version, client_id
+            request = request_reader(api.request, version)(frame, at)
+            if isinstance(request, ProduceRequest):
+                if self._again is None:
+                    self._again, self._habits = api.again, Habits()
+                self._habits.learn(frame, header, request)
+            answer = api.handler(self._broker, request, peer)
+        if isinstance(answer, bytearray):
+            self.out.append(answer)
+        elif isinstance(answer, Response):
             self.out += answer_writer(type(answer), version)(answer, correlation_id)
         elif answer is not None:
-            self.later, self._header = answer, header
+            self.later, self._asked = answer, (version, correlation_id)
 
     def _refuse(self, header: Header) -> None:
         if header.key != API_VERSIONS:
@@ -145,13 +167,12 @@ class Connection:
     async def finish(self) -> None:
         """Wait for what was to be waited for, and queue the answer."""
         assert self.later is not None
-        assert self._header is not None
         try:
             answer = await self.later
         finally:
             self.later = None
         if answer is not None:
-            self.out.extend(write_response(answer, self._header.version, self._header.correlation_id))
+            self.out.extend(write_response(answer, *self._asked))
 
     # -- out -----------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from trilogue.storage.validation import NotOneBatch, RejectedRecords
 from trilogue.wire.apis.produce import ProduceRequest, ProduceResponse
 from trilogue.wire.compression import Codec
 from trilogue.wire.errors import BrokerError, ErrorCode, MalformedMessage
+from trilogue.wire.habits import Habit
 from trilogue.wire.records import CODEC_MASK, LOG_OVERHEAD, MAGIC
 
 Topic = ProduceResponse.Topic
@@ -43,7 +44,22 @@ BATCHES = 3
 Result = ProduceResponse | Coroutine[Any, Any, ProduceResponse | None] | None
 
 
-@handles(ProduceRequest)
+def again(broker: Broker, habit: Habit, correlation_id: int, peer: Peer) -> Result | bytearray:
+    """One batch for one partition, in a request that differs from one before in nothing but its records."""
+    request, data = habit.request, habit.data
+    try:
+        if is_transactional(data.records):
+            return transactional(broker, request, peer)  # which has no transactional id, and is refused
+        waiting: list[tuple[Answer, Partition, int]] = []
+        done = append(broker, request, habit.topic, data, peer, broker.clock(), waiting, None)
+    finally:
+        data.records = None  # the buffer is not ours
+    if waiting or done.error_code or not request.acks:
+        return respond(broker, request, [topic_answer(habit.topic, [done])], waiting, peer)
+    return habit.answer(correlation_id, done.base_offset, done.log_append_time_ms, done.log_start_offset)
+
+
+@handles(ProduceRequest, again=again)
 def produce(broker: Broker, request: ProduceRequest, peer: Peer) -> Result:
     topics = request.topic_data
     if len(topics) != 1 or len(topics[0].partition_data) != 1:  # seldom
@@ -93,11 +109,7 @@ def transactional(broker: Broker, request: ProduceRequest, peer: Peer) -> Result
 def refuse_all(request: ProduceRequest, error: BrokerError, peer: Peer) -> ProduceResponse | None:
     response = ProduceResponse(
         responses=[
-            Topic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partition_responses=[Answer(index=each.index, base_offset=NO_OFFSET) for each in topic.partition_data],
-            )
+            topic_answer(topic, [Answer(index=each.index, base_offset=NO_OFFSET) for each in topic.partition_data])
             for topic in request.topic_data
         ]
     )
@@ -120,15 +132,27 @@ def write(broker: Broker, request: ProduceRequest, peer: Peer, refused: Refusals
     now_ms = broker.clock()
     waiting: list[tuple[Answer, Partition, int]] = []
     topics = [
-        Topic(
-            name=topic.name,
-            topic_id=topic.topic_id,
-            partition_responses=[
-                append(broker, request, topic, each, peer, now_ms, waiting, refused) for each in topic.partition_data
-            ],
+        topic_answer(
+            topic,
+            [append(broker, request, topic, each, peer, now_ms, waiting, refused) for each in topic.partition_data],
         )
         for topic in request.topic_data
     ]
+    return respond(broker, request, topics, waiting, peer)
+
+
+def topic_answer(topic: ProduceRequest.Topic, partitions: list[Answer]) -> Topic:
+    return Topic(name=topic.name, topic_id=topic.topic_id, partition_responses=partitions)
+
+
+def respond(
+    broker: Broker,
+    request: ProduceRequest,
+    topics: list[Topic],
+    waiting: list[tuple[Answer, Partition, int]],
+    peer: Peer,
+) -> Result:
+    """What is to be said now that everything is appended or refused."""
     response = ProduceResponse(responses=topics)
     if request.acks == 0:
         check_silent(response, peer)
