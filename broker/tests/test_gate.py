@@ -3,6 +3,7 @@
 import logging
 import random
 import resource
+import socket
 import time
 
 import pytest
@@ -287,6 +288,24 @@ def test_a_thousand_idle_connections_do_not_slow_anybody_down(broker):
         for each in idle:
             each.close()
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_CONGESTION"), reason="congestion control is chosen on Linux only")
+def test_what_is_sent_to_this_machine_is_not_paced():
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as sock:
+        gate.unpaced(sock)
+
+        chosen = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+        assert chosen.rstrip(b"\0") == b"reno"
+
+
+def test_a_peer_on_this_machine_is_known_as_one(broker, monkeypatch):
+    unpaced = []
+    monkeypatch.setattr(gate, "unpaced", unpaced.append)
+    with Raw(broker) as raw:
+        raw.ask(HELLO, 3, ApiVersionsResponse)
+        (ours,) = unpaced
+        assert ours.getpeername() == raw.sock.getsockname()
 
 
 def test_a_request_larger_than_allowed_is_refused_before_it_is_read():
