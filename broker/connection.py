@@ -4,9 +4,11 @@ Answers leave in the order of the requests, and one request is handled at a time
 No tasks here and no waiting: `gate.py` calls, and takes the connection aside when it has to wait.
 """
 
+import contextlib
 import logging
 import os
 import socket
+import struct
 from collections import deque
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
@@ -30,6 +32,7 @@ from trilogue.wire.habits import Habits
 from trilogue.wire.schema import Response
 
 if TYPE_CHECKING:
+    from trilogue.broker.partition import Bell
     from trilogue.broker.server import Broker
 
 logger = logging.getLogger(__name__)
@@ -42,12 +45,17 @@ BYTES_PER_SEND = 4 << 20
 """What is gathered for one call: the kernel takes 1,024 buffers at most, and a socket hardly more than this."""
 
 
+NEXT = struct.Struct(">4xh")  # the size of a frame, and the key of its API
+
+
 class Peer:
     """Who is asking: handlers look here.  `version` and `client_id` are those of the request at hand."""
 
     __slots__ = (
+        "bell",
         "client_id",
         "host",
+        "impatient",
         "listener",
         "local",
         "principal",
@@ -62,6 +70,15 @@ class Peer:
         self.client_id: str | None = None
         self.version = 0
         self.software_name = self.software_version = "unknown"
+        self.impatient = False
+        """Has asked for something else while it waits for news: then it hears that there is none, and is answered."""
+        self.bell: Bell | None = None
+        """What it is woken by, if it waits for news."""
+
+    def hurry(self) -> None:
+        self.impatient = True
+        if self.bell is not None:
+            self.bell.ring()
 
     def __str__(self) -> str:
         software = "" if self.software_name == "unknown" else f" ({self.software_name} {self.software_version})"
@@ -88,6 +105,7 @@ class Connection:
         "sock",
         "tail",
         "tail_size",
+        "watched",
     )
 
     def __init__(self, broker: "Broker", sock: socket.socket, peer: Peer) -> None:
@@ -104,7 +122,9 @@ class Connection:
         self.tail_size = 0
         self.last_active = 0.0
         self.aside = False
-        """Not at the gate: a task of its own looks after it."""
+        """A task of its own looks after it: at the gate, nothing is read from it."""
+        self.watched = False
+        """At the gate, it is noticed when something comes."""
 
     # -- in ------------------------------------------------------------------------------------
 
@@ -164,6 +184,14 @@ class Connection:
         answer = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[ours])
         self.out.extend(write_response(answer, 0, header.correlation_id))
 
+    def next_key(self) -> int | None:
+        """Which API is asked for next, as far as that has arrived; it stays where it is."""
+        head = bytes(self.tail[: min(self.tail_size, NEXT.size)]) if self.tail is not None else b""
+        if len(head) < NEXT.size:
+            with contextlib.suppress(OSError):  # whoever reads will hear of it
+                head += self.sock.recv(NEXT.size - len(head), socket.MSG_PEEK)
+        return NEXT.unpack(head)[0] if len(head) == NEXT.size else None
+
     async def finish(self) -> None:
         """Wait for what was to be waited for, and queue the answer."""
         assert self.later is not None
@@ -171,6 +199,7 @@ class Connection:
             answer = await self.later
         finally:
             self.later = None
+            self.peer.impatient = False
         if answer is not None:
             self.out.extend(write_response(answer, *self._asked))
 

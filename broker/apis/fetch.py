@@ -1,8 +1,9 @@
 """Fetch: read record batches.
 
-Waits up to `max_wait_ms` for `min_bytes`, unless something is to be said at once.  Partitions are served in the order
-asked for; the first that has anything gives at least one batch, however large.  A batch comes whole, also when the
-offset lies inside of it.  read_committed stops at the last stable offset and names the aborted transactions.
+Waits up to `max_wait_ms` for `min_bytes`, unless something is to be said at once, or the same connection asks for
+something else meanwhile: with Kafka that would wait as well.  Partitions are served in the order asked for; the first
+that has anything gives at least one batch, however large.  A batch comes whole, also when the offset lies inside of it.
+read_committed stops at the last stable offset and names the aborted transactions.
 v0-3: the old message formats, made from what the log keeps (Kafka 4 does not any more).  v7+: sessions.  v9+: leader
 epochs.  v12+: where the reader's log parts from ours.  v13+: topics by id.  v16+: where the leader is.
 """
@@ -213,20 +214,21 @@ def down_converted(records: Slice, magic: int, offset: int) -> bytes:
 
 
 async def wait(broker: Broker, plan: Plan, peer: Peer, seconds: float) -> FetchResponse:
-    """Until there is enough, something to be said, or no more time."""
+    """Until there is enough, something to be said, no more time, or something else that the reader asks for."""
     partitions = watchable(broker, plan.wanted)
-    bell = Bell()
+    bell = peer.bell = Bell()
     for partition in partitions:
         partition.watch(bell)
     try:
         with trio.move_on_after(seconds):
-            while not broker.stopping:
+            while not broker.stopping and not peer.impatient:
                 # Looked at before the first wait too: something may have come before we began to watch.
                 found = read(broker, plan)
                 if found.urgent or found.size >= plan.min_bytes:
                     return answer(broker, plan, found, peer)
                 await bell.wait()
     finally:
+        peer.bell = None
         for partition in partitions:
             partition.unwatch(bell)
     return answer(broker, plan, read(broker, plan), peer)
