@@ -111,9 +111,8 @@ def main() -> None:
         spark = stack.enter_context(spark_session(scratch))
         for bootstrap in brokers.values():
             fill(bootstrap, TOPIC, records)
-        for (
-            bootstrap
-        ) in brokers.values():  # Java needs millions of rows until it is warm: whoever came first would lose
+        # Java needs millions of rows until it is warm: whoever came first would lose.
+        for bootstrap in brokers.values():
             measure(spark, bootstrap, TOPIC, records, scratch)
         rates: dict[str, list[float]] = {name: [] for name in brokers}
         for number in range(options.rounds):

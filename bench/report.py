@@ -18,6 +18,7 @@ INTRODUCTION = """# Performance
 
 Measured by `make bench` on {date}: trilogue beside Apache Kafka {kafka}, both on one machine, taking turns; medians
 of {rounds} rounds after one that does not count.  Client and broker share the machine's {cores} cores, as on a laptop.
+While latencies are measured the other broker is held still.
 
 {machine}
 
@@ -41,6 +42,7 @@ def facts(rounds: int) -> dict[str, Any]:
         platform.machine(),
     )
     memory = int(Path("/proc/meminfo").read_text().split()[1]) // (1 << 20)
+    congestion = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
     java = subprocess.run(["java", "-version"], capture_output=True, text=True).stderr.splitlines()
     return {
         "date": time.strftime("%Y-%m-%d"),
@@ -48,7 +50,7 @@ def facts(rounds: int) -> dict[str, Any]:
         "cores": os.cpu_count(),
         "machine": (
             f"{model}, {os.cpu_count()} cores, {memory} GiB, Linux {platform.release()}; "
-            f"CPython {platform.python_version()}, {java[0] if java else 'no Java'}; "
+            f"CPython {platform.python_version()}, {java[0] if java else 'no Java'}; TCP {congestion}; "
             f"load before the run {os.getloadavg()[0]:.1f}"
         ),
         "kafka": "4.3.1",
@@ -156,7 +158,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     figure.tight_layout()
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=110, bbox_inches="tight")
     pyplot.close(figure)
 
 

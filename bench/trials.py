@@ -134,7 +134,7 @@ def tail(name: str, section: str, rate: float, count: int, figures: tuple[Figure
         told["rate"] = count / told["seconds"]
         return told
 
-    return Trial(section, name, figures, run)
+    return Trial(section, name, figures, run, alone=section == "latency")
 
 
 def consumes() -> Iterator[Trial]:
@@ -171,7 +171,7 @@ def latencies() -> Iterator[Trial]:
 
     limits = {"p50_us": 1.0, "p99_us": 0.8}
     figures = tuple(each._replace(target=limits.get(each.key)) for each in PERCENTILES)
-    yield Trial("latency", "acknowledgement, one 1 KiB record in flight", figures, run)
+    yield Trial("latency", "acknowledgement, one 1 KiB record in flight", figures, run, alone=True)
     yield tail("end to end, 1,000 records/s", "latency", 1000, 3000, PERCENTILES, "acks=1", "linger.ms=0")
     yield tail("end to end, 20,000 records/s", "latency", 20_000, 40_000, PERCENTILES, "acks=1", "linger.ms=1")
 

@@ -8,6 +8,7 @@
  * Linked with the library that confluent-kafka brings.  Its header is not there, so what is used of its stable interface is
  * declared here.  Each verb prints one JSON object.
  */
+#include <malloc.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -55,7 +56,7 @@ extern void rd_kafka_message_destroy(rd_kafka_message_t *);
 extern int rd_kafka_poll_set_consumer(rd_kafka_t *);
 
 enum { PRODUCER = 0, CONSUMER = 1, QUEUE_FULL = -184, PARTITION_EOF = -191, BEGINNING = -2, END = -1, BATCH = 4096 };
-enum { GIVE_UP_SECONDS = 120, WARM = 200 };
+enum { GIVE_UP_SECONDS = 120, WARM = 200, KEPT_BYTES = 1 << 30, TOP_BYTES = 16 << 20 };
 
 static const char *bootstrap, *topic;
 static int partitions, settings_count;
@@ -298,6 +299,9 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: driver produce|consume|acks|tail BOOTSTRAP TOPIC PARTITIONS COUNT BYTES [setting=value ...]\n");
         return 2;
     }
+    /* librdkafka makes a compressor for every batch: without this its memory goes back to the system each time, and
+     * getting it anew takes longer than compressing. */
+    mallopt(M_MMAP_THRESHOLD, KEPT_BYTES), mallopt(M_TRIM_THRESHOLD, KEPT_BYTES), mallopt(M_TOP_PAD, TOP_BYTES);
     bootstrap = argv[2], topic = argv[3];
     partitions = atoi(argv[4]), count = atol(argv[5]), bytes = atol(argv[6]);
     settings = argv + 7, settings_count = argc - 7;
