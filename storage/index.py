@@ -1,19 +1,20 @@
 """The two sparse indexes of a segment: offset to position, and timestamp to offset.
 
 An entry is made about every `index.interval.bytes` of log.  Entries gather in memory and go to the file a few
-hundred at a time: a `pwrite` each would cost as much as a quarter of the append that they belong to.  What a
+hundred at a time: a `pwrite` each would cost as much as a quarter of the append that they belong to, and with a
+few dozen at a time one small request in a hundred paid for it, which then was the p99 of all.  What a
 crash takes with it is made again from the log, so nothing depends on these files being complete; and because
 they may hold anything after a crash, whoever uses an entry checks it against the batch it points to
 (`segment.py`)."""
 
 import os
-from bisect import bisect_right
 from struct import Struct
 
 from trilogue.storage.files import File, Handle, OpenFiles, read_up_to, unlink_if_there, write_all
 
-SPILL_ENTRIES = 32
-"""How many gather in memory: few enough that an idle partition which was busy once holds little."""
+SPILL_BYTES = 3072
+"""How much gathers in memory, whole entries of either index: few enough that an idle partition which was busy once
+holds little."""
 
 PAGE_ENTRIES = 256
 """Down to this many entries a search reads single ones from the file, then all of them at once."""
@@ -35,8 +36,8 @@ class Index:
         self._stored = size // entry.size
         """How many are in the file."""
         self._stored_last: tuple[int, int] | None = None
-        self.pending: list[tuple[int, int]] = []
-        """Those that are not in the file yet.  The hot path adds to it by itself (`Segment.mark`)."""
+        self.pending = bytearray()
+        """Those that are not in the file yet, as they will be.  The hot path adds to it by itself (`Segment.mark`)."""
         if self._stored:
             self._stored_last = self.at(self._stored - 1)
 
@@ -48,7 +49,7 @@ class Index:
     @property
     def count(self) -> int:
         """How many entries, with those that are not in the file yet."""
-        return self._stored + len(self.pending)
+        return self._stored + len(self.pending) // self._entry.size
 
     @property
     def size(self) -> int:
@@ -58,36 +59,35 @@ class Index:
     @property
     def last(self) -> tuple[int, int] | None:
         """The newest entry, relative as it is stored."""
-        return self.pending[-1] if self.pending else self._stored_last
+        return self._waiting(-1) if self.pending else self._stored_last
 
     def add(self, first: int, second: int) -> None:
         """Append an entry; the caller sees to the order."""
-        self.pending.append((first, second))
-        if len(self.pending) >= SPILL_ENTRIES:
+        self.pending += self._entry.pack(first, second)
+        if len(self.pending) >= SPILL_BYTES:
             self.spill()
 
     def spill(self) -> None:
         """Bring what has gathered into the file."""
         if self.pending:
-            content = b"".join([self._entry.pack(*entry) for entry in self.pending])
+            content = bytes(self.pending)  # a copy: an error would hold on to it
             write_all(self._file.create().fd, content, self._stored * self._entry.size)
-            self._stored += len(self.pending)
-            self._stored_last = self.pending[-1]
+            self._stored, self._stored_last = self.count, self.last
             self.pending.clear()
 
     def at(self, number: int) -> tuple[int, int]:
         """One entry."""
         if number >= self._stored:
-            return self.pending[number - self._stored]
+            return self._waiting(number - self._stored)
         size = self._entry.size
         first, second = self._entry.unpack(read_up_to(self._file.open().fd, size, number * size))
         return first, second
 
     def find(self, wanted: int) -> tuple[int, tuple[int, int]]:
         """The last entry whose first field is at most `wanted`, behind its number; -1 if there is none."""
-        if self.pending and self.pending[0][0] <= wanted:
-            number = bisect_right(self.pending, wanted, key=_first) - 1
-            return self._stored + number, self.pending[number]
+        if self.pending and self._waiting(0)[0] <= wanted:
+            number = self._up_to(wanted, self.pending) - 1
+            return self._stored + number, self._waiting(number)
         low, high = 0, self._stored
         while high - low > PAGE_ENTRIES:
             middle = (low + high) // 2
@@ -97,19 +97,28 @@ class Index:
                 high = middle
         size = self._entry.size
         page = read_up_to(self._file.open().fd, (high - low) * size, low * size) if low < high else b""
-        origin = low
+        found = self._up_to(wanted, page)
+        if not found:
+            return NOT_THERE
+        first, second = self._entry.unpack_from(page, (found - 1) * size)
+        return low + found - 1, (first, second)
+
+    def _waiting(self, number: int) -> tuple[int, int]:
+        """One of those in memory; from their end if it is negative."""
+        first, second = self._entry.unpack_from(self.pending, number * self._entry.size)
+        return first, second
+
+    def _up_to(self, wanted: int, entries: bytes | bytearray) -> int:
+        """How many of them have a first field that is at most `wanted`."""
+        size, unpack = self._entry.size, self._entry.unpack_from
+        low, high = 0, len(entries) // size
         while low < high:
             middle = (low + high) // 2
-            if self._entry.unpack_from(page, (middle - origin) * size)[0] <= wanted:
+            if unpack(entries, middle * size)[0] <= wanted:
                 low = middle + 1
             else:
                 high = middle
-        if low == 0:
-            return NOT_THERE
-        if low == origin:
-            return low - 1, self.at(low - 1)
-        first, second = self._entry.unpack_from(page, (low - 1 - origin) * size)
-        return low - 1, (first, second)
+        return low
 
     def keep(self, count: int) -> None:
         """Drop all entries but the first `count`."""
@@ -211,7 +220,3 @@ class TimeIndex(Index):
         """Delete the file and forget everything."""
         super().remove()
         self.newest = -1
-
-
-def _first(entry: tuple[int, int]) -> int:
-    return entry[0]

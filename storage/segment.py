@@ -15,7 +15,7 @@ from itertools import chain
 from trilogue.storage import names
 from trilogue.storage.aborted import AbortedIndex
 from trilogue.storage.files import Bytes, File, Handle, OpenFiles, reserve, unlink_if_there, write_all
-from trilogue.storage.index import OFFSET_ENTRY, SPILL_ENTRIES, TIME_ENTRY, OffsetIndex, TimeIndex
+from trilogue.storage.index import OFFSET_ENTRY, SPILL_BYTES, TIME_ENTRY, OffsetIndex, TimeIndex
 from trilogue.storage.scan import Damaged, batches, headers
 from trilogue.wire.records import NO_TIMESTAMP, Batch, Header
 
@@ -161,8 +161,8 @@ class Segment:
         index, timeindex = self._index or self.index, self._timeindex or self.timeindex
         self.file.used = True
         pending = index.pending
-        pending.append((last_offset - base, position))
-        if len(pending) >= SPILL_ENTRIES:
+        pending += OFFSET_ENTRY.pack(last_offset - base, position)
+        if len(pending) >= SPILL_BYTES:
             index.spill()
         timestamp, offset = self.newest or self.time()
         if timestamp > timeindex.newest:

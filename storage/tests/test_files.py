@@ -1,5 +1,7 @@
 """The side files by themselves: their bytes, and what damaged ones are taken for."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,18 @@ def test_index_bytes(tmp_path: Path):
     assert (tmp_path / "x.timeindex").read_bytes() == bytes.fromhex("0000018bcfe5681f0000001f")
     again = TimeIndex(str(tmp_path / "x.timeindex"), pool, 12, 100)
     assert (again.lookup(0x18BCFE5681F), again.lookup(5)) == ((0x18BCFE5681F, 131), (-1, 100))
+
+
+def test_index_on_a_full_disk_can_still_be_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    index = OffsetIndex(str(tmp_path / "x.index"), OpenFiles(), 0, 0)
+    index.append(1, 100)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", lambda fd, data, position: 0)
+        with pytest.raises(OSError, match="space") as kept:
+            index.spill()
+    assert (index.count, index.lookup(1)) == (1, (1, 100))
+    index.remove()  # while the error is kept, as a log keeps it, and with it everything on its way here
+    assert (index.count, kept.value.errno) == (0, errno.ENOSPC)
 
 
 def test_aborted_transactions_bytes(tmp_path: Path):
