@@ -56,7 +56,7 @@ def produce(
     target: float | None = None,
     cpu_target: float | None = None,
 ) -> Trial:
-    count = PRODUCE_BYTES // max(record, 256)
+    count = PRODUCE_BYTES // record
     settings = [
         f"batch.size={batch}",
         "batch.num.messages=1000000",
