@@ -36,7 +36,7 @@ clients: $(READY)  ## install and build the Kafka clients of other languages int
 jars:           ## bring Apache Kafka, other versions of its clients and ZooKeeper from Maven into the cache
 	$(PYTHON) tools/jars.py
 
-bench: $(READY)  ## everything beside Apache Kafka in one run: table, JSON, plot and docs/performance.md; about 40 minutes
+bench: $(READY)  ## everything beside Apache Kafka in one run: table, JSON, plot and docs/performance.md; about 20 minutes
 	$(BIN)/python -m bench
 
 bench-wire: $(READY)  ## parse and build: construct, generated code and kafka-python, in one table

@@ -13,12 +13,8 @@ from pathlib import Path
 
 from bench import footprint, groups, growth, pipeline, report, spark_read, trials
 from bench.brokers import Apache, Ours, running
-from bench.storage import GIB, touch_memory
+from bench.storage import AHEAD_BYTES, GIB, touch_memory
 from bench.trial import Row, measure
-
-AHEAD_BYTES = 512 << 20
-"""More than one turn writes.  A virtual machine gives memory that has become free back to its host within seconds, and
-gets it again at a quarter of a GB/s: whoever is measured first would pay for both."""
 
 SECTIONS = ["produce", "consume", "latency", "requests", "ceiling", "groups", "tools", "footprint", "Spark", "growth"]
 
