@@ -180,6 +180,19 @@ def test_a_fetch_waits_its_time_and_no_longer(broker):
     assert time.monotonic() - begin >= 0.2
 
 
+def test_a_fetch_is_answered_in_time_when_others_have_just_fallen_silent(broker):
+    """The gate still waits for them then, by itself; it gives way when its alarm rings."""
+    with Raw(broker) as waiting, Raw(broker) as busy:
+        make_topic(busy, "brisk")
+        waiting.send(b"".join(write_request(fetch_request("brisk", wait_ms=300), 11, 1, None)))
+        for _ in range(300):
+            busy.ask(HELLO, 3, ApiVersionsResponse)
+
+        found = read_response(memoryview(waiting.receive()), FetchResponse, 11)[1]
+
+    assert values_in(found) == []
+
+
 def test_a_consumer_that_does_not_read_harms_nobody(broker):
     with Raw(broker) as lazy, Raw(broker) as other:
         make_topic(other, "much")
