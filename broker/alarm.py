@@ -21,9 +21,7 @@ class Alarm:
 
     def __init__(self) -> None:
         library = ctypes.CDLL(None, use_errno=True)
-        self._fd: int = library.timerfd_create(time.CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
-        if self._fd < 0:
-            raise OSError(ctypes.get_errno(), f"timerfd_create: {os.strerror(ctypes.get_errno())}")
+        self._fd = checked(library.timerfd_create(time.CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC))
         self._set = library.timerfd_settime
         self.armed = False
         """Set, and not heard yet."""
@@ -34,7 +32,7 @@ class Alarm:
     def set(self, seconds: float) -> None:
         """Ring once, so much later."""
         whole, part = divmod(max(int(seconds * NANOSECONDS), 1), NANOSECONDS)  # none at all would mean never
-        self._set(self._fd, 0, (ctypes.c_long * 4)(0, 0, whole, part), None)
+        checked(self._set(self._fd, 0, (ctypes.c_long * 4)(0, 0, whole, part), None))
         self.armed = True
 
     def hear(self) -> None:
@@ -44,3 +42,9 @@ class Alarm:
 
     def close(self) -> None:
         os.close(self._fd)
+
+
+def checked(result: int) -> int:
+    if result < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return result

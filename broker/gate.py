@@ -138,7 +138,7 @@ class Gate:
                 for fd, _ in ready:
                     connection = connections.get(fd)
                     if connection is None:
-                        self._accept(fd)  # or it is the alarm
+                        self._hear(fd)
                     elif connection.aside:
                         self._unwatch(connection)
                         if connection.later is not None:
@@ -163,6 +163,14 @@ class Gate:
             self._alarm.set(PATIENCE_SECONDS)
             self._stirred = False
         return FOREVER
+
+    def _hear(self, fd: int) -> None:
+        """The alarm, or a listener."""
+        if fd != self._alarm.fileno():
+            self._accept(fd)
+            return
+        self._alarm.hear()
+        self._brisk = self._stirred  # if nothing has come for so long, trio may wait for it
 
     def stop_listening(self) -> None:
         for fd, listener in self._listeners.items():
@@ -194,10 +202,6 @@ class Gate:
     # -- connections ---------------------------------------------------------------------------
 
     def _accept(self, fd: int) -> None:
-        if fd == self._alarm.fileno():
-            self._alarm.hear()
-            self._brisk = self._stirred  # if nothing has come for so long, trio may wait for it
-            return
         listener = self._listeners.get(fd)
         if listener is None:
             return  # closed by what came just before it

@@ -47,3 +47,10 @@ def test_what_has_not_rung_cannot_be_heard(alarm):
     with pytest.raises(BlockingIOError):
         alarm.hear()
     assert alarm.armed
+
+
+def test_one_that_cannot_be_set_says_so():
+    alarm = Alarm()
+    alarm.close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        alarm.set(1)
