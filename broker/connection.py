@@ -44,7 +44,6 @@ BUFFERS_PER_SEND = 512
 BYTES_PER_SEND = 4 << 20
 """What is gathered for one call: the kernel takes 1,024 buffers at most, and a socket hardly more than this."""
 
-
 NEXT = struct.Struct(">4xh")  # the size of a frame, and the key of its API
 
 
