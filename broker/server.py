@@ -12,8 +12,8 @@ from uuid import UUID
 
 import trio
 
-from trilogue.broker import api
 from trilogue.broker.clock import Clock
+from trilogue.broker.cluster.controller import Office
 from trilogue.broker.cluster.image import (
     CLUSTER_ID,
     BrokerInfo,
@@ -24,21 +24,21 @@ from trilogue.broker.cluster.image import (
     to_json,
     vanished,
 )
+from trilogue.broker.cluster.inter_broker import Elsewhere, nobody
 from trilogue.broker.cluster.local import LocalStore
-from trilogue.broker.cluster.office import Office
 from trilogue.broker.cluster.store import Create, Session
 from trilogue.broker.cluster.view import View
 from trilogue.broker.config import BrokerConfig
-from trilogue.broker.connection import Peer
-from trilogue.broker.elsewhere import Elsewhere, nobody
-from trilogue.broker.gate import Gate
+from trilogue.broker.coordinators.markers import Carrier
 from trilogue.broker.groups.coordinator import GroupCoordinator
-from trilogue.broker.listeners import CannotStart, Listener, close_listeners, open_listeners
-from trilogue.broker.markers import Carrier
-from trilogue.broker.replicas import Replicas
-from trilogue.broker.runner import Runner
-from trilogue.broker.sessions import FetchSessions
-from trilogue.broker.stored import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from trilogue.broker.machines.runner import Runner
+from trilogue.broker.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from trilogue.broker.network.gate import Gate
+from trilogue.broker.network.listeners import CannotStart, Listener, close_listeners, open_listeners
+from trilogue.broker.partitions.fetch_sessions import FetchSessions
+from trilogue.broker.partitions.replicas import Replicas
+from trilogue.broker.requests import registry
+from trilogue.broker.requests.peer import Peer
 from trilogue.broker.transactions.coordinator import TransactionCoordinator
 from trilogue.storage.checkpoint import META_PROPERTIES, read_properties
 from trilogue.storage.directory import DataDirectory, DirectoryInUse, WrongDirectory
@@ -64,7 +64,7 @@ class Broker:
         chance: random.Random | None = None,
     ) -> None:
         """`store` is for brokers that share one in a process; without it the broker keeps its own beside its data."""
-        api.load()
+        registry.load()
         self.static = self.config = config
         self.node_id: int = config["node.id"] if config["node.id"] >= 0 else 1
         self.clock = clock or Clock()

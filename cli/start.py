@@ -39,7 +39,7 @@ def add_to(start: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from trilogue.broker.config import DEVELOPMENT, BrokerConfig, ConfigError
-    from trilogue.broker.listeners import CannotStart
+    from trilogue.broker.network.listeners import CannotStart
 
     logging.basicConfig(
         level=logging.INFO if options.verbose else logging.WARNING,
@@ -122,7 +122,7 @@ def serve(config: object, options: argparse.Namespace) -> None:
 
     from trilogue.broker.cluster.local import LocalStore
     from trilogue.broker.config import BrokerConfig
-    from trilogue.broker.listeners import CannotStart
+    from trilogue.broker.network.listeners import CannotStart
     from trilogue.broker.server import Broker
 
     assert isinstance(config, BrokerConfig)

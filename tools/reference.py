@@ -11,9 +11,9 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from trilogue.broker import api
 from trilogue.broker.config.catalog import BROKER, COARSER, GROUP, TOPIC, TOPIC_SYNONYMS
 from trilogue.broker.config.setting import Setting
+from trilogue.broker.requests import registry
 
 ROOT = Path(__file__).resolve().parents[1]
 MARK = "\u2713"
@@ -111,17 +111,17 @@ def shown_default(setting: Setting) -> str:
 
 
 def protocol() -> str:
-    api.load()
+    registry.load()
     lines = [
         "# The APIs this broker answers",
         "",
-        f"Made by `make docs`.  {len(api.APIS)} of them; the head of each file in `broker/apis/` tells more, and",
+        f"Made by `make docs`.  {len(registry.APIS)} of them; the head of each file in `broker/apis/` tells more, and",
         "`trilogue wire show NAME` has the fields.",
         "",
         "| key | API | versions | |",
         "| --- | --- | --- | --- |",
     ]
-    for key, each in sorted(api.APIS.items()):
+    for key, each in sorted(registry.APIS.items()):
         name = each.request.__name__.removesuffix("Request")
         module = sys.modules[each.handler.__module__]
         about = (module.__doc__ or "").strip().splitlines()[0].partition(": ")[2]

@@ -7,13 +7,13 @@ if it is not there.  v2+: fenced producers hear PRODUCER_FENCED.  Clients of tra
 from collections.abc import Coroutine
 from typing import Any
 
-from trilogue.broker.api import handles
-from trilogue.broker.connection import Peer
-from trilogue.broker.coordinators import ensure_topic, partition_of
-from trilogue.broker.runner import then
+from trilogue.broker.coordinators.ask_transaction import coordinator, heard
+from trilogue.broker.coordinators.lookup import ensure_topic, partition_of
+from trilogue.broker.names import OFFSETS_TOPIC
+from trilogue.broker.requests.later import then
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
-from trilogue.broker.stored import OFFSETS_TOPIC
-from trilogue.broker.transactional import coordinator, heard
 from trilogue.broker.transactions.coordinator import Outcome
 from trilogue.broker.transactions.transaction import Identity
 from trilogue.wire.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse

@@ -8,12 +8,12 @@ were added.  Kafka never answers a request for no transactions; we do.
 from collections.abc import Coroutine
 from typing import Any
 
-from trilogue.broker.api import handles
-from trilogue.broker.connection import Peer
-from trilogue.broker.runner import then
+from trilogue.broker.coordinators.ask_transaction import Verdicts, coordinator, heard
+from trilogue.broker.names import is_internal
+from trilogue.broker.requests.later import then
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
-from trilogue.broker.topics import is_internal
-from trilogue.broker.transactional import Verdicts, coordinator, heard
 from trilogue.broker.transactions.coordinator import Outcome
 from trilogue.broker.transactions.records import by_topic
 from trilogue.broker.transactions.transaction import BUMPS, Identity, Place

@@ -9,10 +9,10 @@ A resource named twice is refused each time; Kafka 4.3.1 never answers such a re
 
 from collections.abc import Sequence
 
-from trilogue.broker.api import handles
 from trilogue.broker.cluster.image import Image
 from trilogue.broker.config.alter import Asked, Change, Key, Operation, Scene, decide, doubts, unchanged
-from trilogue.broker.connection import Peer
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
 from trilogue.wire.apis.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from trilogue.wire.errors import BrokerError, ErrorCode

@@ -4,8 +4,8 @@ The replicas that a partition has already may be put in another order, which is 
 v1+: a client may forbid that the number of replicas changes.  Not done: moves to other brokers (KNOWN_GAPS.md).
 """
 
-from trilogue.broker.api import handles
-from trilogue.broker.connection import Peer
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
 from trilogue.wire.apis.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

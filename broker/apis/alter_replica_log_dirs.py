@@ -6,8 +6,8 @@ Of a partition named twice the last word counts.  v1 and v2 mean the same as v0.
 Not done: remembering a wish for a replica that is not here yet (KNOWN_GAPS.md).
 """
 
-from trilogue.broker.api import handles
-from trilogue.broker.connection import Peer
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
 from trilogue.wire.apis.alter_replica_log_dirs import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
 from trilogue.wire.errors import BrokerError, ErrorCode

@@ -7,13 +7,14 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
-from trilogue.broker.api import Answer, handles
-from trilogue.broker.asking import ask_group, together
-from trilogue.broker.connection import Peer
+from trilogue.broker.coordinators.ask_group import ask_group
 from trilogue.broker.groups.consumer_requests import undescribed
 from trilogue.broker.groups.coordinator import GroupCoordinator
+from trilogue.broker.requests.later import together
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import Answer, handles
+from trilogue.broker.security.operations import OF_GROUPS
 from trilogue.broker.server import Broker
-from trilogue.broker.topics import ALL_GROUP_OPERATIONS
 from trilogue.wire.apis.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 from trilogue.wire.errors import ErrorCode
 
@@ -25,7 +26,7 @@ def consumer_group_describe(broker: Broker, request: ConsumerGroupDescribeReques
     def shape(groups: list[Described]) -> ConsumerGroupDescribeResponse:
         for each in groups:
             if request.include_authorized_operations and each.error_code == ErrorCode.NONE:
-                each.authorized_operations = ALL_GROUP_OPERATIONS
+                each.authorized_operations = OF_GROUPS
         return ConsumerGroupDescribeResponse(groups=groups)
 
     return together([describe(broker, group_id) for group_id in request.group_ids], shape)

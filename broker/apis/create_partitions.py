@@ -7,8 +7,8 @@ v2: flexible.  v3 means the same as v2.
 
 from collections import Counter
 
-from trilogue.broker.api import handles
-from trilogue.broker.connection import Peer
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
 from trilogue.wire.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from trilogue.wire.errors import BrokerError, ErrorCode

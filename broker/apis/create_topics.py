@@ -7,12 +7,12 @@ the topic's settings; v7+: its id.
 
 from collections import Counter
 
-from trilogue.broker.api import handles
-from trilogue.broker.cluster.controller import NewTopic
+from trilogue.broker.cluster.decisions import NewTopic
 from trilogue.broker.cluster.image import Topic as TopicImage
 from trilogue.broker.config.describe import describe_topic
 from trilogue.broker.config.validate import validate_topic_config
-from trilogue.broker.connection import Peer
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
 from trilogue.wire.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from trilogue.wire.errors import BrokerError, ErrorCode

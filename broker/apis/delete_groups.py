@@ -5,10 +5,11 @@ v3, with messages, is of Kafka 4.4.
 
 from functools import partial
 
-from trilogue.broker.api import Answer, handles
-from trilogue.broker.asking import ask_group, together
-from trilogue.broker.connection import Peer
+from trilogue.broker.coordinators.ask_group import ask_group
 from trilogue.broker.groups.coordinator import GroupCoordinator
+from trilogue.broker.requests.later import together
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import Answer, handles
 from trilogue.broker.server import Broker
 from trilogue.wire.apis.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from trilogue.wire.errors import ErrorCode

@@ -5,8 +5,8 @@ compacted is refused by itself; the others proceed.  Of a partition named twice 
 v2: flexible.  Not done: waiting for followers to forget as well (KNOWN_GAPS.md).
 """
 
-from trilogue.broker.api import handles
-from trilogue.broker.connection import Peer
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
 from trilogue.wire.apis.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from trilogue.wire.errors import BrokerError, ErrorCode

@@ -4,9 +4,9 @@ Answered when they are gone.  A topic named twice is refused, also when it is na
 v5+: messages.
 """
 
-from trilogue.broker.api import handles
 from trilogue.broker.cluster.image import Image
-from trilogue.broker.connection import Peer
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
 from trilogue.wire.apis.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from trilogue.wire.errors import BrokerError, ErrorCode

@@ -3,10 +3,10 @@
 v1+: which kind of node is asked about; controllers of a quorum we do not have.  v2+: fenced brokers; we have none.
 """
 
-from trilogue.broker.api import handles
-from trilogue.broker.connection import Peer
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import handles
+from trilogue.broker.security.operations import NOT_ASKED, OF_CLUSTER
 from trilogue.broker.server import Broker
-from trilogue.broker.topics import ALL_CLUSTER_OPERATIONS, NOT_ASKED
 from trilogue.wire.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from trilogue.wire.errors import ErrorCode
 
@@ -37,7 +37,5 @@ def describe_cluster(broker: Broker, request: DescribeClusterRequest, peer: Peer
         cluster_id=image.cluster_id,
         controller_id=image.controller,
         brokers=brokers,
-        cluster_authorized_operations=(
-            ALL_CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
-        ),
+        cluster_authorized_operations=(OF_CLUSTER if request.include_cluster_authorized_operations else NOT_ASKED),
     )

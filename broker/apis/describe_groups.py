@@ -6,13 +6,14 @@ another kind, is GROUP_ID_NOT_FOUND; before, it was Dead.
 
 from functools import partial
 
-from trilogue.broker.api import Answer, handles
-from trilogue.broker.asking import ask_group, caller, together
-from trilogue.broker.connection import Peer
+from trilogue.broker.coordinators.ask_group import ask_group, caller
 from trilogue.broker.groups.coordinator import GroupCoordinator
 from trilogue.broker.groups.describing import undescribed
+from trilogue.broker.requests.later import together
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import Answer, handles
+from trilogue.broker.security.operations import OF_GROUPS
 from trilogue.broker.server import Broker
-from trilogue.broker.topics import ALL_GROUP_OPERATIONS
 from trilogue.wire.apis.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from trilogue.wire.errors import ErrorCode
 
@@ -22,7 +23,7 @@ def describe_groups(broker: Broker, request: DescribeGroupsRequest, peer: Peer) 
     def shape(groups: list[DescribeGroupsResponse.Group]) -> DescribeGroupsResponse:
         for each in groups:
             if request.include_authorized_operations and each.error_code == ErrorCode.NONE:
-                each.authorized_operations = ALL_GROUP_OPERATIONS
+                each.authorized_operations = OF_GROUPS
         return DescribeGroupsResponse(groups=groups)
 
     return together(

@@ -3,9 +3,9 @@
 A partition we do not lead is refused by itself.  There is one version.
 """
 
-from trilogue.broker.api import handles
-from trilogue.broker.cluster.controller import check_name
-from trilogue.broker.connection import Peer
+from trilogue.broker.names import check_name
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
 from trilogue.storage.producers import Producer
 from trilogue.wire.apis.describe_producers import DescribeProducersRequest, DescribeProducersResponse

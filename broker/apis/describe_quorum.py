@@ -6,10 +6,10 @@ As with Kafka, exactly one question is answered, for partition 0 of `__cluster_m
 v1+: times.  v2+: messages, directory ids (only our own is known here) and where the voters listen.
 """
 
-from trilogue.broker.api import handles
-from trilogue.broker.cluster.controller import METADATA_TOPIC
 from trilogue.broker.cluster.image import Image
-from trilogue.broker.connection import Peer
+from trilogue.broker.names import METADATA_TOPIC
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
 from trilogue.wire.apis.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse, ReplicaState
 from trilogue.wire.errors import ErrorCode

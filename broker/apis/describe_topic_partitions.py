@@ -7,12 +7,12 @@ refused, with the whole request, and so is an empty name, with the code that Kaf
 
 from collections.abc import Sequence
 
-from trilogue.broker.api import handles
-from trilogue.broker.cluster.controller import check_name
 from trilogue.broker.cluster.image import NO_LEADER, Image
-from trilogue.broker.connection import Peer
+from trilogue.broker.names import check_name, is_internal
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import handles
+from trilogue.broker.security.operations import OF_TOPICS
 from trilogue.broker.server import Broker
-from trilogue.broker.topics import ALL_TOPIC_OPERATIONS, is_internal
 from trilogue.wire.apis.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -77,7 +77,7 @@ def describe(image: Image, name: str, first: int, most: int) -> Topic:
     """One topic, with at most so many partitions."""
     topic = image.topics.get(name)
     if topic is None:
-        return empty(name, code_of_unknown(name), ALL_TOPIC_OPERATIONS)
+        return empty(name, code_of_unknown(name), OF_TOPICS)
     return Topic(
         name=name,
         topic_id=topic.id,
@@ -96,7 +96,7 @@ def describe(image: Image, name: str, first: int, most: int) -> Topic:
             )
             for index, state in list(enumerate(topic.partitions))[first : first + most]
         ],
-        topic_authorized_operations=ALL_TOPIC_OPERATIONS,
+        topic_authorized_operations=OF_TOPICS,
     )
 
 

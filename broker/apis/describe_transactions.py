@@ -3,10 +3,10 @@
 Each id is answered by itself, by its coordinator only.
 """
 
-from trilogue.broker.api import handles
-from trilogue.broker.connection import Peer
+from trilogue.broker.coordinators.ask_transaction import coordinator
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
-from trilogue.broker.transactional import coordinator
 from trilogue.broker.transactions.records import by_topic
 from trilogue.wire.apis.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 from trilogue.wire.errors import BrokerError, ErrorCode

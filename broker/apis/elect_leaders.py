@@ -4,9 +4,9 @@ Null asks for every partition; then those that need no election are not mentione
 v0 knows only preferred leaders.  v1+: an error of the whole, for a kind of election that does not exist.
 """
 
-from trilogue.broker.api import handles
-from trilogue.broker.cluster.controller import ELECTIONS
-from trilogue.broker.connection import Peer
+from trilogue.broker.cluster.decisions import ELECTIONS
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
 from trilogue.wire.apis.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from trilogue.wire.errors import BrokerError, ErrorCode

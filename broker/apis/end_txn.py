@@ -7,11 +7,11 @@ answer holds the identity for the next transaction, with a raised epoch; who rep
 from collections.abc import Coroutine
 from typing import Any
 
-from trilogue.broker.api import handles
-from trilogue.broker.connection import Peer
-from trilogue.broker.runner import then
+from trilogue.broker.coordinators.ask_transaction import coordinator, heard
+from trilogue.broker.requests.later import then
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
-from trilogue.broker.transactional import coordinator, heard
 from trilogue.broker.transactions.coordinator import Outcome
 from trilogue.broker.transactions.transaction import BUMPS, NOBODY, Identity
 from trilogue.wire.apis.end_txn import EndTxnRequest, EndTxnResponse

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import trio
 
-from trilogue.broker.api import handles
-from trilogue.broker.connection import Peer
-from trilogue.broker.leaders import whereabouts
-from trilogue.broker.partition import Bell, Partition, Read
+from trilogue.broker.partitions.fetch_sessions import Context, Key, Wanted
+from trilogue.broker.partitions.partition import Bell, Partition, Read
+from trilogue.broker.requests.endpoints import whereabouts
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
-from trilogue.broker.sessions import Context, Key, Wanted
 from trilogue.storage.slices import Slice
 from trilogue.wire.apis.fetch import FetchRequest, FetchResponse
 from trilogue.wire.errors import BrokerError, ErrorCode, MalformedMessage

@@ -5,11 +5,11 @@ away with COORDINATOR_NOT_AVAILABLE, to ask again.  v1+: transactional ids.  v4+
 partitions (KNOWN_GAPS.md).
 """
 
-from trilogue.broker.api import handles
-from trilogue.broker.connection import Peer
-from trilogue.broker.coordinators import ensure_topic, partition_of
+from trilogue.broker.coordinators.lookup import ensure_topic, partition_of
+from trilogue.broker.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
-from trilogue.broker.stored import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from trilogue.wire.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
 

@@ -3,10 +3,10 @@
 While the group is being loaded it is told that all is well: its session begins when that is done.  v3+: static members.
 """
 
-from trilogue.broker.api import Answer, handles
-from trilogue.broker.asking import ask_group
-from trilogue.broker.connection import Peer
+from trilogue.broker.coordinators.ask_group import ask_group
 from trilogue.broker.groups.coordinator import GroupCoordinator
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import Answer, handles
 from trilogue.broker.server import Broker
 from trilogue.wire.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from trilogue.wire.errors import ErrorCode

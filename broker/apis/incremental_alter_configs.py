@@ -5,11 +5,11 @@ fine; to add to a list that is not set begins with what the broker's file says. 
 An operation that there is not is INVALID_REQUEST; for all but brokers, Kafka says UNKNOWN_SERVER_ERROR.
 """
 
-from trilogue.broker import loggers
-from trilogue.broker.api import handles
 from trilogue.broker.apis.alter_configs import alter
+from trilogue.broker.config import loggers
 from trilogue.broker.config.alter import Asked, Change, ResourceType, doubts, number
-from trilogue.broker.connection import Peer
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
 from trilogue.wire.apis.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,

@@ -10,11 +10,11 @@ producers hear PRODUCER_FENCED.  v6 is for two-phase commit, and unstable in Kaf
 from collections.abc import Coroutine
 from typing import Any
 
-from trilogue.broker.api import handles
-from trilogue.broker.connection import Peer
-from trilogue.broker.runner import then
+from trilogue.broker.coordinators.ask_transaction import coordinator, heard
+from trilogue.broker.requests.later import then
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
-from trilogue.broker.transactional import coordinator, heard
 from trilogue.broker.transactions.coordinator import Outcome
 from trilogue.broker.transactions.transaction import NOBODY, Identity
 from trilogue.wire.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse

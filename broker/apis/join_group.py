@@ -5,11 +5,11 @@ has no id yet is given one and told to come back with it, so that members that g
 members.  v9+: a static leader that returns learns who is here without having to assign.
 """
 
-from trilogue.broker.api import Answer, handles
-from trilogue.broker.asking import ask_group, caller
-from trilogue.broker.connection import Peer
+from trilogue.broker.coordinators.ask_group import ask_group, caller
 from trilogue.broker.groups.classic import join_refusal
 from trilogue.broker.groups.coordinator import GroupCoordinator
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import Answer, handles
 from trilogue.broker.server import Broker
 from trilogue.wire.apis.join_group import JoinGroupRequest, JoinGroupResponse
 from trilogue.wire.errors import ErrorCode

@@ -4,11 +4,11 @@ v3+: several at once, each with a verdict of its own; static members by their na
 answer's.  v5+: a reason, which nobody reads.
 """
 
-from trilogue.broker.api import Answer, handles
-from trilogue.broker.asking import ask_group
-from trilogue.broker.connection import Peer
+from trilogue.broker.coordinators.ask_group import ask_group
 from trilogue.broker.groups.coordinator import GroupCoordinator
-from trilogue.broker.runner import then
+from trilogue.broker.requests.later import then
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import Answer, handles
 from trilogue.broker.server import Broker
 from trilogue.wire.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from trilogue.wire.errors import ErrorCode

@@ -3,9 +3,9 @@
 While some of them are being loaded there is no answer.  v4+: by state, v5+: by kind, both in any case of letters.
 """
 
-from trilogue.broker.api import handles
-from trilogue.broker.connection import Peer
 from trilogue.broker.groups.coordinator import GroupCoordinator
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
 from trilogue.wire.apis.list_groups import ListGroupsRequest, ListGroupsResponse
 from trilogue.wire.errors import ErrorCode

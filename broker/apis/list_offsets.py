@@ -7,9 +7,9 @@ late: -1, and no error.  v0 answers a list of offsets.  v4+: leader epochs.  A p
 
 from collections import Counter
 
-from trilogue.broker.api import handles
-from trilogue.broker.connection import Peer
-from trilogue.broker.partition import Partition
+from trilogue.broker.partitions.partition import Partition
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
 from trilogue.wire.apis.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from trilogue.wire.errors import BrokerError, ErrorCode

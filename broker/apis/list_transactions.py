@@ -5,9 +5,9 @@ has been running, counted from its start, which an id without a transaction has 
 that has to match the whole id.
 """
 
-from trilogue.broker.api import handles
-from trilogue.broker.connection import Peer
 from trilogue.broker.groups.patterns import matching
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
 from trilogue.broker.transactions.coordinator import TransactionCoordinator
 from trilogue.broker.transactions.states import State

@@ -8,13 +8,14 @@ v8-10: the cluster's authorized operations.  v13+: an error of the whole.
 
 import logging
 
-from trilogue.broker.api import handles
-from trilogue.broker.cluster.controller import NewTopic, check_name
+from trilogue.broker.cluster.decisions import NewTopic
 from trilogue.broker.cluster.image import NO_LEADER, Image
 from trilogue.broker.cluster.image import Topic as TopicImage
-from trilogue.broker.connection import Peer
+from trilogue.broker.names import check_name, is_internal
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import handles
+from trilogue.broker.security.operations import NOT_ASKED, OF_CLUSTER, OF_TOPICS
 from trilogue.broker.server import Broker
-from trilogue.broker.topics import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS, NOT_ASKED, is_internal
 from trilogue.wire.apis.metadata import MetadataRequest, MetadataResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
 from trilogue.wire.schema import ZERO_UUID
@@ -42,9 +43,7 @@ def metadata(broker: Broker, request: MetadataRequest, peer: Peer) -> MetadataRe
         cluster_id=image.cluster_id,
         controller_id=image.controller,
         topics=topics,
-        cluster_authorized_operations=(
-            ALL_CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
-        ),
+        cluster_authorized_operations=(OF_CLUSTER if request.include_cluster_authorized_operations else NOT_ASKED),
     )
 
 
@@ -125,7 +124,5 @@ def describe(broker: Broker, topic: TopicImage, request: MetadataRequest) -> Top
             )
             for index, state in enumerate(topic.partitions)
         ],
-        topic_authorized_operations=(
-            ALL_TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
-        ),
+        topic_authorized_operations=(OF_TOPICS if request.include_topic_authorized_operations else NOT_ASKED),
     )

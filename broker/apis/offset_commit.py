@@ -5,11 +5,11 @@ generation, as of simple consumers since.  v1: the client may say when.  v2-4: t
 v6+: leader epochs.  v7+: static members.  v9+: members of the new consumer protocol.  v10+: topics by id.
 """
 
-from trilogue.broker.api import Answer, handles
-from trilogue.broker.asking import ask_group, caller
-from trilogue.broker.connection import Peer
+from trilogue.broker.coordinators.ask_group import ask_group, caller
 from trilogue.broker.groups.coordinator import GroupCoordinator
 from trilogue.broker.groups.offset_requests import commit_refusal
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import Answer, handles
 from trilogue.broker.server import Broker
 from trilogue.wire.apis.offset_commit import OffsetCommitRequest
 

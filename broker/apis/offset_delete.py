@@ -3,10 +3,10 @@
 What its members are subscribed to stays; a group of others than consumers must be empty.
 """
 
-from trilogue.broker.api import Answer, handles
-from trilogue.broker.asking import ask_group
-from trilogue.broker.connection import Peer
+from trilogue.broker.coordinators.ask_group import ask_group
 from trilogue.broker.groups.coordinator import GroupCoordinator
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import Answer, handles
 from trilogue.broker.server import Broker
 from trilogue.wire.apis.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from trilogue.wire.errors import ErrorCode

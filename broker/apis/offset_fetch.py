@@ -8,12 +8,12 @@ groups.  v9+: members of the new consumer protocol say who they are.  v10+: topi
 from collections.abc import Coroutine
 from typing import Any
 
-from trilogue.broker.api import Answer, handles
-from trilogue.broker.asking import ask_group, caller, together
-from trilogue.broker.connection import Peer
+from trilogue.broker.coordinators.ask_group import ask_group, caller
 from trilogue.broker.groups.coordinator import GroupCoordinator
 from trilogue.broker.groups.offset_requests import fetch_refusal, no_offset
-from trilogue.broker.runner import then
+from trilogue.broker.requests.later import then, together
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import Answer, handles
 from trilogue.broker.server import Broker
 from trilogue.wire.apis.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 

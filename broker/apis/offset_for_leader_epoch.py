@@ -5,8 +5,8 @@ known here, which is no error.  v0: no epoch in the answer.  v2+: whoever knows 
 v3+: who asks; consumers and replicas hear the same.
 """
 
-from trilogue.broker.api import handles
-from trilogue.broker.connection import Peer
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
 from trilogue.wire.apis.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from trilogue.wire.errors import BrokerError

@@ -12,13 +12,13 @@ from typing import Any
 
 import trio
 
-from trilogue.broker.admission import ADDS, ATTRIBUTES_AT, Batches, Refusals, admit, is_transactional
-from trilogue.broker.api import handles
-from trilogue.broker.connection import Hangup, Peer
-from trilogue.broker.leaders import whereabouts
-from trilogue.broker.partition import Partition
+from trilogue.broker.coordinators.admission import ADDS, ATTRIBUTES_AT, Batches, Refusals, admit, is_transactional
+from trilogue.broker.names import INTERNAL
+from trilogue.broker.partitions.partition import Partition
+from trilogue.broker.requests.endpoints import whereabouts
+from trilogue.broker.requests.peer import Hangup, Peer
+from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
-from trilogue.broker.topics import INTERNAL
 from trilogue.storage.validation import NotOneBatch, RejectedRecords
 from trilogue.wire.apis.produce import ProduceRequest, ProduceResponse
 from trilogue.wire.compression import Codec

@@ -3,11 +3,11 @@
 Answered when the leader's has come and is stored.  v3+: static members.  v5+: the protocol has to be named.
 """
 
-from trilogue.broker.api import Answer, handles
-from trilogue.broker.asking import ask_group
-from trilogue.broker.connection import Peer
+from trilogue.broker.coordinators.ask_group import ask_group
 from trilogue.broker.groups.classic import sync_refusal
 from trilogue.broker.groups.coordinator import GroupCoordinator
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import Answer, handles
 from trilogue.broker.server import Broker
 from trilogue.wire.apis.sync_group import SyncGroupRequest
 from trilogue.wire.errors import ErrorCode

@@ -9,17 +9,17 @@ v6, with topic ids, is of Kafka 4.4.
 from collections.abc import Coroutine
 from typing import Any
 
-from trilogue.broker.admission import ADDS, ask_again, refusals
-from trilogue.broker.api import Answer, handles
-from trilogue.broker.asking import ask_group, caller
-from trilogue.broker.connection import Peer
-from trilogue.broker.coordinators import partition_of
+from trilogue.broker.coordinators.admission import ADDS, ask_again, refusals
+from trilogue.broker.coordinators.ask_group import ask_group, caller
+from trilogue.broker.coordinators.ask_transaction import enlist
+from trilogue.broker.coordinators.lookup import partition_of
 from trilogue.broker.groups.coordinator import GroupCoordinator
 from trilogue.broker.groups.offset_requests import CommitResponse, commit_refusal
 from trilogue.broker.groups.world import Caller
+from trilogue.broker.names import OFFSETS_TOPIC
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import Answer, handles
 from trilogue.broker.server import Broker
-from trilogue.broker.stored import OFFSETS_TOPIC
-from trilogue.broker.transactional import enlist
 from trilogue.broker.transactions.transaction import Identity
 from trilogue.wire.apis.txn_offset_commit import TxnOffsetCommitRequest
 from trilogue.wire.errors import BrokerError, ErrorCode

@@ -6,10 +6,10 @@ by itself.  v2+: the transaction's version; from 2 on a marker has to raise the 
 
 import trio
 
-from trilogue.broker.api import handles
-from trilogue.broker.connection import Peer
-from trilogue.broker.markers import SAFE_SECONDS, Marker, write
-from trilogue.broker.partition import Partition
+from trilogue.broker.coordinators.markers import SAFE_SECONDS, Marker, write
+from trilogue.broker.partitions.partition import Partition
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
 from trilogue.broker.transactions.records import by_topic
 from trilogue.broker.transactions.transaction import Place

@@ -1,331 +1,230 @@
-"""What the controller decides: topics, replicas, leaders.  Pure: an image and a wish go in, ops for the store come out.
+"""The controller's office: takes it when it is empty, elects leaders while it holds it, and carries out wishes.
 
-Every change is tied to the version it was decided on, and to the controller's epoch by whoever commits it: a
-decision that has become old does nothing.
+A wish is decided by the pure functions of `controller.py` on the image we have, and committed together with a
+check that the controller is still who it was.  If somebody was quicker, it is decided anew on a newer image.
 """
 
-import re
+import logging
+import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
+import trio
+
+from trilogue.broker.cluster import decisions
+from trilogue.broker.cluster.decisions import Change, NewTopic
 from trilogue.broker.cluster.image import (
-    NO_LEADER,
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    PRODUCER_IDS,
     Image,
     PartitionState,
     Topic,
     config_path,
-    state_path,
     to_json,
     topic_path,
 )
-from trilogue.broker.cluster.store import Create, Delete, Op, Update
+from trilogue.broker.cluster.store import Check, Conflict, Create, Delete, Op, Update
+from trilogue.broker.cluster.view import View
 from trilogue.wire.errors import BrokerError, ErrorCode
+from trilogue.wire.schema import ZERO_UUID
 
-NAME_LENGTH_MAX = 249
-"""A partition's folder is the name, a dash and a number, and the folder of a deleted one 40 characters more."""
+logger = logging.getLogger(__name__)
 
-PARTITIONS_PER_REQUEST_MAX = 10_000
-"""Of one request; Kafka draws the same line."""
+ATTEMPTS = 20
+"""How often a wish is decided anew.  More would mean that two parties overwrite each other for ever."""
 
-METADATA_TOPIC = "__cluster_metadata"
-"""Where Kafka keeps what we keep in the store.  Tools take it for that, so nobody else may have the name."""
+ELECTIONS_PER_COMMIT = 1000
+"""A store may bound the size of one commit; ZooKeeper's is a megabyte."""
 
-LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
-
-
-class NewTopic(NamedTuple):
-    name: str
-    num_partitions: int
-    replication_factor: int
-    assignments: Mapping[int, Sequence[int]]
-    """Replicas by partition, if the client wants to say; then the two numbers are -1."""
-    configs: Mapping[str, str]
+PRODUCER_ID_BLOCK = 1000
 
 
-class Change(NamedTuple):
-    """A partition that becomes something else."""
+class Office:
+    def __init__(self, view: View, node_id: int, chance: random.Random, unclean: Callable[[str], bool]) -> None:
+        self._view, self._node_id, self._chance, self._unclean = view, node_id, chance, unclean
+        self._producer_ids = iter(range(0))
 
-    topic: str
-    partition: int
-    state: PartitionState
+    @property
+    def holds(self) -> bool:
+        return self._view.image.controller == self._node_id
 
-    def op(self, controller_epoch: int) -> Op:
-        return Update(state_path(self.topic, self.partition), self.state.to_json(controller_epoch), self.state.version)
+    # -- holding it ----------------------------------------------------------------------------
 
+    async def run(self) -> None:
+        """Never ends."""
+        settled: Image | None = None
+        while True:
+            image = self._view.image
+            try:
+                if image.controller == -1:
+                    await self._take()
+                elif self.holds:
+                    await self._elect(image, settled)
+                    settled = image
+            except Conflict as conflict:
+                logger.debug("decided on what has changed meanwhile: %s", conflict)
+            await self._view.newer_than(image)
 
-# -- topics ----------------------------------------------------------------------------------------
-
-
-def check_name(name: str) -> None:
-    """Refuse what cannot be a topic; it would become the name of a folder."""
-    if name == "":
-        problem = "the empty string is not allowed"
-    elif name in (".", ".."):
-        problem = f"'{name}' is not allowed"
-    elif len(name) > NAME_LENGTH_MAX:
-        problem = f"the length of '{name}' is longer than the max allowed length {NAME_LENGTH_MAX}"
-    elif not LEGAL_NAME.fullmatch(name):
-        problem = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
-    else:
-        return
-    raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")
-
-
-def plan_topic(image: Image, new: NewTopic, topic_id: bytes, defaults: tuple[int, int], start: int) -> Topic:
-    """The topic asked for, or a refusal.  `defaults` are partitions and replication; `start` spreads leaders."""
-    check_name(new.name)
-    if new.name == METADATA_TOPIC:
-        raise BrokerError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {new.name} is prohibited.")
-    if new.name in image.topics:
-        raise BrokerError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{new.name}' already exists.")
-    check_collision(image, new.name)
-    if new.assignments:
-        replicas = assigned(image, new)
-    else:
-        count, factor = checked_numbers(image, new, defaults)
-        replicas = place(sorted(image.brokers), count, factor, start)
-    return Topic(new.name, topic_id, tuple(first_state(image, each) for each in replicas))
-
-
-def check_collision(image: Image, name: str) -> None:
-    """Metrics write '.' and '_' alike, so two topics must not differ in nothing else."""
-    if "." in name or "_" in name:
-        alike = name.replace(".", "_")
-        for other in image.topics:
-            if other.replace(".", "_") == alike:
-                problem = f"Topic '{name}' collides with existing topic: {other}"
-                raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
-
-
-def checked_numbers(image: Image, new: NewTopic, defaults: tuple[int, int]) -> tuple[int, int]:
-    count = defaults[0] if new.num_partitions == -1 else new.num_partitions
-    factor = defaults[1] if new.replication_factor == -1 else new.replication_factor
-    if factor < 1:
-        problem = "Replication factor must be larger than 0, or -1 to use the default value."
-        raise BrokerError(ErrorCode.INVALID_REPLICATION_FACTOR, problem)
-    if count < 1:
-        problem = "Number of partitions was set to an invalid non-positive value."
-        raise BrokerError(ErrorCode.INVALID_PARTITIONS, problem)
-    if count > PARTITIONS_PER_REQUEST_MAX:
-        problem = f"Excessively large number of partitions per request: {count}; {PARTITIONS_PER_REQUEST_MAX} at most."
-        raise BrokerError(ErrorCode.POLICY_VIOLATION, problem)
-    check_enough_brokers(image, factor)
-    return count, factor
-
-
-def check_enough_brokers(image: Image, factor: int) -> None:
-    if factor > len(image.brokers):
-        problem = (
-            f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} cannot be "
-            f"reached because only {len(image.brokers)} broker(s) are registered."
+    async def _take(self) -> None:
+        """Become the controller, and raise the epoch in the same commit: never two under one number."""
+        image = self._view.image
+        epoch = str(image.controller_epoch + 1).encode()
+        first = image.controller_epoch_version == -1
+        raised = (
+            Create(CONTROLLER_EPOCH, epoch)
+            if first
+            else Update(CONTROLLER_EPOCH, epoch, image.controller_epoch_version)
         )
-        raise BrokerError(ErrorCode.INVALID_REPLICATION_FACTOR, problem)
+        name = to_json(version=2, brokerid=self._node_id)
+        await self._view.session.commit([Create(CONTROLLER, name, ephemeral=True), raised])
 
-
-def assigned(image: Image, new: NewTopic) -> list[tuple[int, ...]]:
-    if new.num_partitions != -1:
-        problem = "A manual partition assignment was specified, but numPartitions was not set to -1."
-        raise BrokerError(ErrorCode.INVALID_REQUEST, problem)
-    if new.replication_factor != -1:
-        problem = "A manual partition assignment was specified, but replication factor was not set to -1."
-        raise BrokerError(ErrorCode.INVALID_REQUEST, problem)
-    if sorted(new.assignments) != list(range(len(new.assignments))):
-        problem = "partitions should be a consecutive 0-based integer sequence"
-        raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
-    replicas = [tuple(new.assignments[i]) for i in range(len(new.assignments))]
-    for each in replicas:
-        check_replicas(image, each, len(replicas[0]))
-    return replicas
-
-
-def check_replicas(image: Image, replicas: tuple[int, ...], factor: int | None) -> None:
-    """Refuse replicas that are nobody, twice the same, or not as many as the other partitions have."""
-    if not replicas:
-        raise BrokerError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "The manual partition assignment includes an empty replica list."
-        )
-    for broker in sorted(replicas):
-        if broker not in image.brokers:
-            problem = f"The manual partition assignment includes broker {broker}, but no such broker is registered."
-            raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
-        if replicas.count(broker) > 1:
-            problem = f"The manual partition assignment includes the broker {broker} more than once."
-            raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
-    if factor is not None and len(replicas) != factor:
-        problem = (
-            f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this is not "
-            f"consistent with previous partitions, which have {factor} replica(s)."
-        )
-        raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
-
-
-def place(brokers: Sequence[int], count: int, factor: int, start: int) -> list[tuple[int, ...]]:
-    """Leaders in turn; followers at a distance that grows by one with every round, so that pairs differ."""
-    n = len(brokers)
-    placed = []
-    for index in range(count):
-        leader, shift = (start + index) % n, (start + index) // n
-        followers = [(leader + 1 + (shift + i) % (n - 1)) % n for i in range(factor - 1)]
-        placed.append(tuple(brokers[i] for i in (leader, *followers)))
-    return placed
-
-
-def first_state(image: Image, replicas: tuple[int, ...]) -> PartitionState:
-    alive = tuple(each for each in replicas if each in image.brokers)
-    leader = alive[0] if alive else NO_LEADER
-    return PartitionState(replicas, leader, 0, alive or replicas, life_of(image, leader))
-
-
-def create_ops(topic: Topic, configs: Mapping[str, str], controller_epoch: int) -> list[Op]:
-    states = [
-        Create(state_path(topic.name, i), each.to_json(controller_epoch)) for i, each in enumerate(topic.partitions)
-    ]
-    ops: list[Op] = [Create(topic_path(topic.name), topic.to_json()), *states]
-    if configs:
-        ops.append(Create(config_path("topics", topic.name), to_json(version=1, config=dict(configs))))
-    return ops
-
-
-def delete_ops(image: Image, name: str) -> list[Op]:
-    ops: list[Op] = [Delete(topic_path(name), image.topics[name].version)]
-    if ("topics", name) in image.configs:
-        ops.append(Delete(config_path("topics", name)))
-    return ops
-
-
-def plan_partitions(
-    image: Image, name: str, count: int, assignments: Sequence[Sequence[int]] | None, start: int
-) -> Topic:
-    """The topic with more partitions than it had."""
-    topic = image.topics.get(name)
-    if topic is None:
-        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    had = len(topic.partitions)
-    if count == had:
-        raise BrokerError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {had} partition(s).")
-    if count < had:
-        problem = f"The topic {name} currently has {had} partition(s); {count} would not be an increase."
-        raise BrokerError(ErrorCode.INVALID_PARTITIONS, problem)
-    if count - had > PARTITIONS_PER_REQUEST_MAX:
-        problem = f"Excessively large number of partitions per request: {count - had}."
-        raise BrokerError(ErrorCode.POLICY_VIOLATION, problem)
-    factor = len(topic.partitions[0].replicas)
-    if assignments is None:
-        check_enough_brokers(image, factor)
-        replicas = place(sorted(image.brokers), count - had, factor, start)
-    else:
-        replicas = [tuple(each) for each in assignments]
-        if len(replicas) != count - had:
-            problem = (
-                f"Attempted to add {count - had} additional partition(s), but only {len(replicas)} assignment(s) "
-                "were specified."
+    async def _elect(self, image: Image, settled: Image | None) -> None:
+        changes = decisions.elections(image, settled, self._unclean)
+        for at in range(0, len(changes), ELECTIONS_PER_COMMIT):
+            await self._commit(
+                image, [each.op(image.controller_epoch) for each in changes[at : at + ELECTIONS_PER_COMMIT]]
             )
-            raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
-        for each in replicas:
-            check_replicas(image, each, factor)
-    return topic._replace(partitions=topic.partitions + tuple(first_state(image, each) for each in replicas))
 
+    async def _commit(self, image: Image, ops: Sequence[Op]) -> None:
+        await self._view.session.commit([Check(CONTROLLER_EPOCH, image.controller_epoch_version), *ops])
 
-def grow_ops(before: Topic, after: Topic, controller_epoch: int) -> list[Op]:
-    added = list(enumerate(after.partitions))[len(before.partitions) :]
-    return [
-        Update(topic_path(after.name), after.to_json(), before.version),
-        *(Create(state_path(after.name, i), each.to_json(controller_epoch)) for i, each in added),
-    ]
+    # -- wishes --------------------------------------------------------------------------------
 
+    async def _carry_out(self, decide: Callable[[Image], Sequence[Op]]) -> None:
+        """Decide, commit, and come back when our own image shows it."""
+        for _ in range(ATTEMPTS):
+            image = self._view.image
+            if not self.holds:
+                raise BrokerError(ErrorCode.NOT_CONTROLLER, f"broker {image.controller} is the controller")
+            ops = decide(image)
+            if not ops:
+                return
+            try:
+                await self._commit(image, ops)
+                done = True
+            except Conflict as conflict:
+                logger.debug("deciding anew: %s", conflict)
+                done = False
+            await self._view.newer_than(image)
+            if done:
+                return
+        raise BrokerError(
+            ErrorCode.UNKNOWN_SERVER_ERROR, "the cluster's metadata changes faster than it can be changed"
+        )
 
-# -- leaders ---------------------------------------------------------------------------------------
+    async def create_topic(
+        self, new: NewTopic, defaults: tuple[int, int], *, topic_id: bytes | None = None, dry_run: bool = False
+    ) -> Topic:
+        """Returns when it can be written to."""
+        chosen = topic_id or self._fresh_id()
+        start = self._chance.randrange(1 << 16)
+        if dry_run:
+            return decisions.plan_topic(self._view.image, new, chosen, defaults, start)
 
+        def decide(image: Image) -> Sequence[Op]:
+            planned = decisions.plan_topic(image, new, chosen, defaults, start)
+            return decisions.create_ops(planned, new.configs, image.controller_epoch)
 
-def life_of(image: Image, broker: int) -> int:
-    return image.brokers[broker].epoch if broker in image.brokers else -1
+        await self._carry_out(decide)
+        await self._view.until(lambda image: chosen in image.topic_names)
+        return self._view.image.topics[new.name]
 
+    async def delete_topic(self, name: str) -> None:
+        def decide(image: Image) -> Sequence[Op]:
+            if name not in image.topics:
+                raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return decisions.delete_ops(image, name)
 
-def never(topic: str) -> bool:
-    return False
+        await self._carry_out(decide)
 
+    async def clear(self) -> None:
+        """Delete all topics, and all settings that anybody has made."""
 
-def elections(image: Image, seen: Image | None = None, unclean: Callable[[str], bool] = never) -> list[Change]:
-    """Every partition whose leader is gone, or has started anew: its next reign.
+        def decide(image: Image) -> Sequence[Op]:
+            topics = [op for name in image.topics for op in decisions.delete_ops(image, name)]
+            gone = {op.path for op in topics}
+            configs = [config_path(kind, name) for kind, name in image.configs]
+            return [*topics, *(Delete(path) for path in configs if path not in gone)]
 
-    `seen` is the image that was looked at last: what is the same in both needs no second look.  `unclean` knows the
-    topics that would rather lose data than wait for a replica that has all of it.
-    """
-    known = {} if seen is None or seen.brokers != image.brokers or seen.configs is not image.configs else seen.topics
-    changes = []
-    for topic in image.topics.values():
-        if known.get(topic.name) is topic:
-            continue
-        for index, state in enumerate(topic.partitions):
-            if state.leader in image.brokers and state.leader_life == image.brokers[state.leader].epoch:
+        await self._carry_out(decide)
+
+    async def add_partitions(
+        self, name: str, count: int, assignments: Sequence[Sequence[int]] | None, *, dry_run: bool = False
+    ) -> None:
+        start = self._chance.randrange(1 << 16)
+        if dry_run:
+            decisions.plan_partitions(self._view.image, name, count, assignments, start)
+            return
+
+        def decide(image: Image) -> Sequence[Op]:
+            after = decisions.plan_partitions(image, name, count, assignments, start)
+            return decisions.grow_ops(image.topics[name], after, image.controller_epoch)
+
+        await self._carry_out(decide)
+
+    async def change_partition(
+        self, topic: str, partition: int, decide_state: Callable[[Image, PartitionState], PartitionState]
+    ) -> None:
+        """Give a partition another leader or ISR."""
+
+        def decide(image: Image) -> Sequence[Op]:
+            state = image.partition(topic, partition)
+            if state is None:
+                raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return [Change(topic, partition, decide_state(image, state)).op(image.controller_epoch)]
+
+        await self._carry_out(decide)
+
+    async def reassign(self, topic: str, partition: int, wanted: tuple[int, ...] | None, *, may_resize: bool) -> None:
+        """Put a partition's replicas where they are wanted; None stops what is under way."""
+
+        def decide(image: Image) -> Sequence[Op]:
+            after = decisions.plan_reassignment(image, topic, partition, wanted, may_resize)
+            before = image.topics[topic]
+            return [] if after == before else [Update(topic_path(topic), after.to_json(), before.version)]
+
+        await self._carry_out(decide)
+
+    async def alter_configs(
+        self, wishes: Callable[[Image], Mapping[tuple[str, str], Mapping[str, str] | None]]
+    ) -> None:
+        """Replace the settings of resources, by kind and name; None or nothing left removes them.
+
+        `wishes` is asked again if somebody else has changed them meanwhile.
+        """
+
+        def decide(image: Image) -> Sequence[Op]:
+            ops: list[Op] = []
+            for key, config in wishes(image).items():
+                path, version = config_path(*key), image.config_versions.get(key)
+                if config:
+                    data = to_json(version=1, config=dict(config))
+                    ops.append(Create(path, data) if version is None else Update(path, data, version))
+                elif version is not None:
+                    ops.append(Delete(path, version))
+            return ops
+
+        await self._carry_out(decide)
+
+    async def producer_id(self) -> int:
+        """One that nobody has had.  Brokers take them from the store a block at a time."""
+        for number in self._producer_ids:
+            return number
+        for _ in range(ATTEMPTS):
+            node = await self._view.session.read(PRODUCER_IDS)
+            start = int(node.data) if node else 0
+            taken = str(start + PRODUCER_ID_BLOCK).encode()
+            op = Update(PRODUCER_IDS, taken, node.version) if node else Create(PRODUCER_IDS, taken)
+            try:
+                await self._view.session.commit([op])
+            except Conflict:
+                await trio.lowlevel.checkpoint()
                 continue
-            after = elect(image, state, unclean(topic.name))
-            if after is not None:
-                changes.append(Change(topic.name, index, after))
-    return changes
+            self._producer_ids = iter(range(start, start + PRODUCER_ID_BLOCK))
+            return next(self._producer_ids)
+        raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "no block of producer ids could be taken")
 
-
-def elect(image: Image, state: PartitionState, unclean: bool = False) -> PartitionState | None:
-    """The state under the next leader; None if there is none to be had and that is known already.
-
-    Only a member of the ISR may lead.  The ISR never becomes empty: its last member stays, gone or not.
-    """
-    in_sync = tuple(each for each in state.isr if each in image.brokers)
-    leader = next((each for each in state.replicas if each in in_sync), NO_LEADER)
-    if leader == NO_LEADER and unclean:
-        leader = next((each for each in state.replicas if each in image.brokers), NO_LEADER)
-        in_sync = (leader,) if leader != NO_LEADER else ()
-    if leader == NO_LEADER and state.leader == NO_LEADER:
-        return None
-    return state._replace(
-        leader=leader,
-        leader_epoch=state.leader_epoch + 1,
-        isr=in_sync or state.isr,
-        leader_life=life_of(image, leader),
-    )
-
-
-def prefer(image: Image, state: PartitionState) -> PartitionState:
-    """The state under its first replica, if that is alive, in sync, and not the leader yet."""
-    preferred = state.replicas[0]
-    if state.leader == preferred:
-        raise BrokerError(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
-    if preferred not in image.brokers or preferred not in state.isr:
-        raise BrokerError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available.")
-    return state._replace(leader=preferred, leader_epoch=state.leader_epoch + 1, leader_life=life_of(image, preferred))
-
-
-def rescue(image: Image, state: PartitionState) -> PartitionState:
-    """The state under any living replica, data lost or not; only if nobody leads."""
-    if state.leader != NO_LEADER:
-        raise BrokerError(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
-    after = elect(image, state, unclean=True)
-    if after is None:
-        raise BrokerError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
-    return after
-
-
-ELECTIONS = {0: prefer, 1: rescue}
-"""By their number in ElectLeaders."""
-
-
-# -- moves between brokers -------------------------------------------------------------------------
-
-
-def plan_reassignment(image: Image, name: str, index: int, wanted: tuple[int, ...] | None, may_resize: bool) -> Topic:
-    """The topic with a partition on other replicas, or in another order; None stops what is under way."""
-    topic = image.topics.get(name)
-    if topic is None:
-        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
-    state = image.partition(name, index)
-    if state is None:
-        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
-    if wanted is None:
-        raise BrokerError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-    check_replicas(image, wanted, None if may_resize else len(state.replicas))
-    if set(wanted) != set(state.replicas):
-        problem = f"{name}-{index} is on {state.replicas}; moves to other brokers are not possible yet."
-        raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
-    partitions = list(topic.partitions)
-    partitions[index] = state._replace(replicas=wanted)
-    return topic._replace(partitions=tuple(partitions))
+    def _fresh_id(self) -> bytes:
+        while (drawn := self._chance.randbytes(16)) == ZERO_UUID or drawn in self._view.image.topic_names:
+            pass
+        return drawn

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
-from trilogue.broker.cluster.controller import check_name
 from trilogue.broker.cluster.image import Image
 from trilogue.broker.config.broker import BrokerConfig
 from trilogue.broker.config.catalog import BROKER, TOPIC
@@ -21,6 +20,7 @@ from trilogue.broker.config.validate import (
     validate_topic_config,
 )
 from trilogue.broker.config.values import SIZES, read_whole, written
+from trilogue.broker.names import check_name
 from trilogue.wire.errors import BrokerError, ErrorCode
 
 ALL_BROKERS = "<default>"

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from math import inf
 from typing import Any, NamedTuple
 
-from trilogue.broker.effects import Effect, Reply, Store, effects
 from trilogue.broker.groups.classic_member import NEW_MEMBER_SECONDS, Member, Parked, chosen, common, protocols_of
 from trilogue.broker.groups.roster import Roster, State
 from trilogue.broker.groups.world import Caller, World
+from trilogue.broker.machines.effects import Effect, Reply, Store, effects
 from trilogue.wire.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from trilogue.wire.apis.join_group import JoinGroupRequest, JoinGroupResponse
 from trilogue.wire.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse

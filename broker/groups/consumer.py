@@ -10,7 +10,6 @@ from dataclasses import replace
 from math import inf
 from typing import Any
 
-from trilogue.broker.effects import Effect, Put, Reply, Store, effects
 from trilogue.broker.groups.assignors import ASSIGNORS, Subscriber, Task
 from trilogue.broker.groups.consumer_member import (
     TEMPORARILY_GONE,
@@ -24,6 +23,7 @@ from trilogue.broker.groups.consumer_state import ConsumerState, fingerprint, pa
 from trilogue.broker.groups.patterns import matching
 from trilogue.broker.groups.reconciling import reconcile
 from trilogue.broker.groups.world import Caller, World
+from trilogue.broker.machines.effects import Effect, Put, Reply, Store, effects
 from trilogue.wire.apis.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,

@@ -6,7 +6,6 @@ from hashlib import blake2b
 from typing import ClassVar
 
 from trilogue.broker.cluster.image import Image
-from trilogue.broker.effects import Put
 from trilogue.broker.groups.consumer_member import (
     ConsumerMember,
     MemberState,
@@ -17,6 +16,7 @@ from trilogue.broker.groups.consumer_member import (
 )
 from trilogue.broker.groups.offsets import Committed
 from trilogue.broker.groups.world import World
+from trilogue.broker.machines.effects import Put
 from trilogue.wire.errors import BrokerError, ErrorCode
 from trilogue.wire.internal.consumer_groups import (
     ConsumerGroupCurrentMemberAssignmentKey,

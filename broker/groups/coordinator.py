@@ -9,13 +9,13 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any
 
-from trilogue.broker.effects import Effect, Put, Reply, Store, effects
 from trilogue.broker.groups import consumer_requests, describing, offset_requests
 from trilogue.broker.groups.classic import ClassicGroup, join_refusal, sync_refusal
 from trilogue.broker.groups.migration import upgrade
 from trilogue.broker.groups.mixed import MixedGroup
 from trilogue.broker.groups.offsets import NEVER_MS, Committed, Offsets, tombstone
 from trilogue.broker.groups.world import Caller, World
+from trilogue.broker.machines.effects import Effect, Put, Reply, Store, effects
 from trilogue.wire.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from trilogue.wire.apis.delete_groups import DeleteGroupsResponse
 from trilogue.wire.apis.heartbeat import HeartbeatRequest, HeartbeatResponse

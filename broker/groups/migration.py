@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from trilogue.broker.cluster.image import Image
-from trilogue.broker.effects import Put
 from trilogue.broker.groups.classic import ClassicGroup
 from trilogue.broker.groups.classic_member import Member, chosen
 from trilogue.broker.groups.consumer_member import ClassicMetadata, ConsumerMember, Place, by_topic
@@ -17,6 +16,7 @@ from trilogue.broker.groups.consumer_state import ConsumerState, fingerprint
 from trilogue.broker.groups.roster import CONSUMER, RECORD_VERSION
 from trilogue.broker.groups.subscription import read_assignment, read_subscription, version_of, write_assignment
 from trilogue.broker.groups.world import World
+from trilogue.broker.machines.effects import Put
 from trilogue.wire.errors import BrokerError, ErrorCode, MalformedMessage
 from trilogue.wire.internal.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from trilogue.wire.internal.offsets import GroupMetadataKey, GroupMetadataValue

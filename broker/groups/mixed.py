@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from trilogue.broker.effects import Effect, Put, Reply, Store, effects
 from trilogue.broker.groups.classic import MEMBER_ID_REQUIRED_SINCE, ClassicGroup, join_refusal
 from trilogue.broker.groups.consumer import ConsumerGroup
 from trilogue.broker.groups.consumer_member import ConsumerMember, MemberState
@@ -24,6 +23,7 @@ from trilogue.broker.groups.migration import (
 from trilogue.broker.groups.roster import CONSUMER
 from trilogue.broker.groups.subscription import read_subscription, version_of, write_assignment
 from trilogue.broker.groups.world import Caller, World
+from trilogue.broker.machines.effects import Effect, Put, Reply, Store, effects
 from trilogue.wire.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from trilogue.wire.apis.join_group import JoinGroupRequest, JoinGroupResponse
 from trilogue.wire.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse

@@ -8,8 +8,8 @@ from itertools import groupby
 from typing import Any
 
 from trilogue.broker.cluster.image import Image
-from trilogue.broker.effects import Put
 from trilogue.broker.groups.offsets import NEVER_MS, Committed, Offsets, tombstone
+from trilogue.broker.machines.effects import Put
 from trilogue.wire.apis.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from trilogue.wire.apis.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from trilogue.wire.apis.offset_fetch import OffsetFetchRequest, OffsetFetchResponse

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from trilogue.broker.effects import Put
+from trilogue.broker.machines.effects import Put
 from trilogue.wire.internal.offsets import OffsetCommitKey, OffsetCommitValue
 from trilogue.wire.schema import ZERO_UUID
 

@@ -7,11 +7,11 @@ from enum import Enum
 from math import inf
 from typing import ClassVar, Self
 
-from trilogue.broker.effects import Put
 from trilogue.broker.groups.classic_member import Member
 from trilogue.broker.groups.offsets import Committed
 from trilogue.broker.groups.subscription import read_subscription
 from trilogue.broker.groups.world import World
+from trilogue.broker.machines.effects import Put
 from trilogue.wire.errors import BrokerError, ErrorCode, MalformedMessage
 from trilogue.wire.internal.offsets import GroupMetadataKey, GroupMetadataValue
 

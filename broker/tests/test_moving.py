@@ -9,7 +9,7 @@ import trio
 from trilogue.broker.cluster.image import Image, PartitionState, Topic
 from trilogue.broker.config import BrokerConfig
 from trilogue.broker.moving import ON_THE_SPOT_BYTES, Move
-from trilogue.broker.replicas import Replicas
+from trilogue.broker.partitions.replicas import Replicas
 from trilogue.storage.directory import DataDirectory
 from trilogue.storage.files import OpenFiles
 from trilogue.wire.records import Record, build

@@ -14,8 +14,8 @@ from math import inf
 from typing import Any, NamedTuple
 
 from trilogue.broker.config import BrokerConfig
-from trilogue.broker.effects import Effect, Put, Reply, Send, Store, effects
-from trilogue.broker.transactions.deadlines import Deadlines
+from trilogue.broker.machines.deadlines import Deadlines
+from trilogue.broker.machines.effects import Effect, Put, Reply, Send, Store, effects
 from trilogue.broker.transactions.records import from_value, to_put
 from trilogue.broker.transactions.states import PREPARED, RESTING, State
 from trilogue.broker.transactions.transaction import NOBODY, Identity, Place, Transaction

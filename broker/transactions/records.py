@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from trilogue.broker.effects import Put
+from trilogue.broker.machines.effects import Put
 from trilogue.broker.transactions.states import BY_NUMBER, State
 from trilogue.broker.transactions.transaction import Place, Transaction
 from trilogue.wire.internal.transactions import TransactionLogKey, TransactionLogValue

@@ -10,7 +10,7 @@ import trio
 from kafka import KafkaConsumer
 
 from trilogue.broker.config import ConfigError
-from trilogue.broker.listeners import CannotStart
+from trilogue.broker.network.listeners import CannotStart
 from trilogue.broker.server import GRACE_SECONDS
 from trilogue.client.blocking import Blocking, run
 from trilogue.client.client import Client

@@ -37,7 +37,7 @@ PURE = [
     Path("storage"),
     Path("broker/groups"),
     Path("broker/transactions"),
-    Path("broker/cluster/controller.py"),
+    Path("broker/cluster/decisions.py"),
     Path("broker/cluster/image.py"),
     Path("broker/config"),
 ]

@@ -2,9 +2,9 @@
 
 from trilogue.broker.cluster.image import Image, PartitionState, Topic
 from trilogue.broker.config import DEVELOPMENT, BrokerConfig
-from trilogue.broker.effects import Reply, Store
 from trilogue.broker.groups.coordinator import GroupCoordinator
 from trilogue.broker.groups.world import Caller
+from trilogue.broker.machines.effects import Reply, Store
 from trilogue.wire.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from trilogue.wire.apis.heartbeat import HeartbeatRequest
 from trilogue.wire.apis.join_group import JoinGroupRequest

@@ -3,8 +3,8 @@
 import pytest
 
 from trilogue.broker.cluster.image import vanished
-from trilogue.broker.effects import Put
 from trilogue.broker.groups.tests.stage import START_MS, Stage, image, subscription, topic_id
+from trilogue.broker.machines.effects import Put
 from trilogue.wire.apis.offset_delete import OffsetDeleteRequest
 from trilogue.wire.apis.offset_fetch import OffsetFetchRequest
 from trilogue.wire.errors import ErrorCode

@@ -1,0 +1,255 @@
+"""Images, and what the controller decides on them: plain values in, plain values out."""
+
+from dataclasses import replace
+
+import pytest
+
+from trilogue.broker.cluster.decisions import (
+    Change,
+    NewTopic,
+    create_ops,
+    delete_ops,
+    elections,
+    grow_ops,
+    place,
+    plan_partitions,
+    plan_topic,
+    prefer,
+)
+from trilogue.broker.cluster.image import (
+    NO_LEADER,
+    BrokerInfo,
+    Endpoint,
+    Image,
+    PartitionState,
+    Topic,
+    broker_json,
+    broker_path,
+    config_path,
+    state_path,
+    to_json,
+    topic_path,
+)
+from trilogue.broker.cluster.store import Create, Delete, Node, Update
+from trilogue.wire.errors import BrokerError, ErrorCode
+
+ID = bytes(range(16))
+ONE, TWO = (1, 1), (3, 2)
+
+
+def cluster(*brokers: int, topics: list[Topic] | None = None) -> Image:
+    """Brokers whose lives began with commit 10 times their id."""
+    return Image(
+        controller_epoch=5,
+        brokers={each: BrokerInfo(each, (Endpoint("PLAINTEXT", "h", 1),), None, 10 * each) for each in brokers},
+        topics={each.name: each for each in topics or []},
+        topic_names={each.id: each.name for each in topics or []},
+    )
+
+
+def topic(*states: PartitionState) -> Topic:
+    return Topic("t", ID, states, version=3)
+
+
+def state(replicas, leader, epoch, isr, life=None) -> PartitionState:
+    return PartitionState(replicas, leader, epoch, isr, 10 * leader if life is None else life)
+
+
+def wish(name="t", partitions=-1, factor=-1, assignments=None, configs=None) -> NewTopic:
+    return NewTopic(name, partitions, factor, assignments or {}, configs or {})
+
+
+# -- topics ----------------------------------------------------------------------------------------
+
+
+def test_a_topic_gets_the_defaults_and_its_first_leaders():
+    made = plan_topic(cluster(1, 2), wish(), ID, TWO, start=0)
+
+    assert made == Topic(
+        "t",
+        ID,
+        (state((1, 2), 1, 0, (1, 2)), state((2, 1), 2, 0, (2, 1)), state((1, 2), 1, 0, (1, 2))),
+    )
+
+
+def test_what_is_stored_is_what_is_read_again():
+    made = plan_topic(cluster(1, 2), wish(), ID, TWO, start=0)
+    ops = create_ops(made, {"cleanup.policy": "compact"}, controller_epoch=5)
+
+    image = Image().apply({op.path: Node(op.data, 0, 7) for op in ops})
+
+    assert image.topics == {"t": made}
+    assert image.topic_names == {ID: "t"}
+    assert image.configs == {("topics", "t"): {"cleanup.policy": "compact"}}
+
+
+@pytest.mark.parametrize(
+    ("new", "code", "said"),
+    [
+        (wish(""), ErrorCode.INVALID_TOPIC_EXCEPTION, "the empty string is not allowed"),
+        (wish(".."), ErrorCode.INVALID_TOPIC_EXCEPTION, "'..' is not allowed"),
+        (wish("../../etc"), ErrorCode.INVALID_TOPIC_EXCEPTION, "characters other than ASCII alphanumerics"),
+        (wish("a\x00b"), ErrorCode.INVALID_TOPIC_EXCEPTION, "characters other than ASCII alphanumerics"),
+        (wish("é"), ErrorCode.INVALID_TOPIC_EXCEPTION, "characters other than ASCII alphanumerics"),
+        (wish("a" * 250), ErrorCode.INVALID_TOPIC_EXCEPTION, "longer than the max allowed length 249"),
+        (wish("there"), ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 'there' already exists."),
+        (wish("the.re"), ErrorCode.INVALID_TOPIC_EXCEPTION, "collides with existing topic: the_re"),
+        (wish(partitions=0), ErrorCode.INVALID_PARTITIONS, "non-positive"),
+        (wish(partitions=10_001), ErrorCode.POLICY_VIOLATION, "Excessively large"),
+        (wish(factor=0), ErrorCode.INVALID_REPLICATION_FACTOR, "larger than 0"),
+        (wish(factor=2), ErrorCode.INVALID_REPLICATION_FACTOR, "only 1 broker(s) are registered"),
+        (wish(partitions=1, assignments={0: [1]}), ErrorCode.INVALID_REQUEST, "numPartitions was not set to -1"),
+        (wish(factor=1, assignments={0: [1]}), ErrorCode.INVALID_REQUEST, "replication factor was not set to -1"),
+        (wish(assignments={1: [1]}), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "consecutive 0-based"),
+        (wish(assignments={0: []}), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "empty replica list"),
+        (wish(assignments={0: [1, 1]}), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "more than once"),
+        (wish(assignments={0: [9]}), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "no such broker"),
+    ],
+)
+def test_what_cannot_be_a_topic(new, code, said):
+    there = [Topic("there", b"1" * 16, ()), Topic("the_re", b"2" * 16, ())]
+
+    with pytest.raises(BrokerError) as caught:
+        plan_topic(cluster(1, topics=there), new, ID, ONE, start=0)
+
+    assert caught.value.code == code
+    assert said in str(caught.value)
+
+
+def test_the_longest_name_is_legal():
+    assert plan_topic(cluster(1), wish("a" * 249), ID, ONE, start=0).name == "a" * 249
+
+
+def test_replicas_are_spread_and_never_twice_on_one_broker():
+    placed = place([1, 2, 3], 6, 2, start=0)
+
+    assert placed == [(1, 2), (2, 3), (3, 1), (1, 3), (2, 1), (3, 2)]
+    assert place([1], 2, 1, start=5) == [(1,), (1,)]
+
+
+def test_a_topic_grows():
+    before = topic(state((1,), 1, 4, (1,)))
+    image = cluster(1, 2, topics=[before])
+
+    after = plan_partitions(image, "t", 2, [[2]], start=0)
+
+    assert after.partitions == (*before.partitions, state((2,), 2, 0, (2,)))
+    assert grow_ops(before, after, 5) == [
+        Update(topic_path("t"), after.to_json(), 3),
+        Create(state_path("t", 1), after.partitions[1].to_json(5)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("count", "assignments", "code"),
+    [
+        (1, None, ErrorCode.INVALID_PARTITIONS),
+        (0, None, ErrorCode.INVALID_PARTITIONS),
+        (3, [[1]], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (2, [[1, 2]], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (10_002, None, ErrorCode.POLICY_VIOLATION),
+    ],
+)
+def test_how_a_topic_does_not_grow(count, assignments, code):
+    image = cluster(1, 2, topics=[topic(state((1,), 1, 4, (1,)))])
+
+    with pytest.raises(BrokerError) as caught:
+        plan_partitions(image, "t", count, assignments, start=0)
+
+    assert caught.value.code == code
+
+
+def test_deleting_takes_the_settings_along():
+    image = cluster(1, topics=[topic()]).apply({config_path("topics", "t"): Node(to_json(config={}), 0, 1)})
+
+    assert delete_ops(image, "t") == [Delete(topic_path("t"), 3), Delete(config_path("topics", "t"))]
+
+
+# -- leaders ---------------------------------------------------------------------------------------
+
+
+def test_a_leader_that_lives_is_left_alone():
+    assert elections(cluster(1, 2, topics=[topic(state((1, 2), 1, 4, (1, 2)))])) == []
+
+
+def test_when_a_leader_dies_the_first_living_replica_in_sync_leads():
+    image = cluster(2, 3, topics=[topic(state((1, 3, 2), 1, 4, (1, 2)))])
+
+    assert elections(image) == [Change("t", 0, state((1, 3, 2), 2, 5, (2,)))]
+
+
+def test_a_leader_that_has_started_anew_begins_a_new_reign():
+    image = cluster(1, topics=[topic(state((1,), 1, 4, (1,), life=9))])
+
+    assert elections(image) == [Change("t", 0, state((1,), 1, 5, (1,)))]
+
+
+def test_without_a_replica_in_sync_there_is_no_leader_and_the_isr_stays():
+    alone = state((1, 2), 1, 4, (1,))
+    image = cluster(2, topics=[topic(alone)])
+
+    nobody = alone._replace(leader=NO_LEADER, leader_epoch=5, leader_life=-1)
+    assert elections(image) == [Change("t", 0, nobody)]
+    assert elections(cluster(2, topics=[topic(nobody)])) == [], "which is known already"
+
+
+def test_an_unclean_election_happens_only_where_it_is_allowed():
+    image = cluster(2, topics=[topic(state((1, 2), 1, 4, (1,)))])
+
+    assert elections(image, unclean=lambda name: name == "t") == [Change("t", 0, state((1, 2), 2, 5, (2,)))]
+
+
+def test_what_was_settled_is_not_looked_at_again_until_brokers_or_settings_change():
+    waiting = cluster(2, topics=[topic(state((1, 2), 1, 4, (1,)))])
+
+    assert elections(waiting, seen=waiting) == []
+    assert len(elections(replace(waiting, configs={}), seen=waiting)) == 1, (
+        "somebody may have allowed an unclean election"
+    )
+    assert len(elections(replace(waiting, brokers=cluster(2, 3).brokers), seen=waiting)) == 1
+
+
+def test_the_preferred_leader_takes_over_only_if_it_lives_and_is_in_sync():
+    image = cluster(1, 2)
+
+    assert prefer(image, state((1, 2), 2, 4, (1, 2))) == state((1, 2), 1, 5, (1, 2))
+    for other, code in (
+        (state((1, 2), 1, 4, (1, 2)), ErrorCode.ELECTION_NOT_NEEDED),
+        (state((1, 2), 2, 4, (2,)), ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE),
+        (state((9, 2), 2, 4, (9, 2)), ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE),
+    ):
+        with pytest.raises(BrokerError) as caught:
+            prefer(image, other)
+        assert caught.value.code == code
+
+
+# -- images ----------------------------------------------------------------------------------------
+
+
+def test_a_topic_deleted_and_made_again_is_another():
+    made = topic(state((1,), 1, 4, (1,)))
+    image = cluster(1, topics=[made])
+    again = Topic("t", b"another id......", (state((1,), 1, 0, (1,)),))
+    nodes = {op.path: Node(op.data, 0, 9) for op in create_ops(again, {}, 5)}
+
+    after = image.apply(nodes)
+
+    assert after.topics == {"t": again}
+    assert after.topic_names == {again.id: "t"}
+
+
+def test_the_state_of_a_topic_that_is_gone_is_ignored():
+    late = Node(state((1,), 1, 4, (1,)).to_json(5), 0, 1)
+
+    assert Image().apply({state_path("t", 0): late}).topics == {}
+
+
+def test_brokers_come_and_go_and_a_new_life_has_a_new_epoch():
+    said = broker_json([Endpoint("PLAINTEXT", "host", 9092)], "rack")
+
+    first = Image().apply({broker_path(1): Node(said, 0, 33, True)})
+    again = first.apply({broker_path(1): Node(said, 0, 44, True)})
+
+    assert first.brokers == {1: BrokerInfo(1, (Endpoint("PLAINTEXT", "host", 9092),), "rack", 33)}
+    assert again.brokers[1].epoch == 44
+    assert again.apply({broker_path(1): None}).brokers == {}

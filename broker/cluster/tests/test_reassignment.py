@@ -1,0 +1,68 @@
+"""What the controller makes of elections and moves that somebody asks for."""
+
+import pytest
+
+from trilogue.broker.cluster.decisions import NewTopic, plan_reassignment, plan_topic, rescue
+from trilogue.broker.cluster.image import NO_LEADER, BrokerInfo, Image, PartitionState, Topic
+from trilogue.broker.names import METADATA_TOPIC
+from trilogue.wire.errors import BrokerError, ErrorCode
+
+STATE = PartitionState((1, 2), 1, 4, (1, 2), 10)
+
+
+def cluster(*brokers, state=STATE):
+    topic = Topic("t", bytes(16), (state, STATE))
+    return Image(brokers={each: BrokerInfo(each, (), None, 10 * each) for each in brokers}, topics={"t": topic})
+
+
+def test_whoever_lives_may_rescue_a_partition_that_nobody_leads():
+    orphan = STATE._replace(leader=NO_LEADER, isr=(1,))
+
+    assert rescue(cluster(2), orphan) == orphan._replace(leader=2, leader_epoch=5, isr=(2,), leader_life=20)
+
+
+@pytest.mark.parametrize(
+    ("brokers", "state", "code"),
+    [
+        ((1, 2), STATE, ErrorCode.ELECTION_NOT_NEEDED),
+        ((3,), STATE._replace(leader=NO_LEADER), ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE),
+    ],
+)
+def test_when_there_is_nothing_to_rescue(brokers, state, code):
+    with pytest.raises(BrokerError) as refused:
+        rescue(cluster(*brokers), state)
+    assert refused.value.code == code
+
+
+def test_replicas_may_change_their_order():
+    image = cluster(1, 2)
+
+    after = plan_reassignment(image, "t", 0, (2, 1), may_resize=False)
+
+    assert after == image.topics["t"]._replace(partitions=(STATE._replace(replicas=(2, 1)), STATE))
+
+
+@pytest.mark.parametrize(
+    ("name", "index", "wanted", "may_resize", "code"),
+    [
+        ("u", 0, (1, 2), True, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("t", 2, (1, 2), True, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("t", -1, None, True, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("t", 0, None, True, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS),
+        ("t", 0, (), True, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ("t", 0, (1, 1), True, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ("t", 0, (1, 9), True, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ("t", 0, (1,), False, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ("t", 0, (1, 3), True, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+    ],
+)
+def test_how_partitions_do_not_move(name, index, wanted, may_resize, code):
+    with pytest.raises(BrokerError) as refused:
+        plan_reassignment(cluster(1, 2, 3), name, index, wanted, may_resize)
+    assert refused.value.code == code
+
+
+def test_nobody_makes_the_topic_that_tools_take_for_the_metadata():
+    with pytest.raises(BrokerError) as refused:
+        plan_topic(cluster(1), NewTopic(METADATA_TOPIC, 1, 1, {}, {}), bytes(16), (1, 1), 0)
+    assert refused.value.code == ErrorCode.INVALID_REQUEST

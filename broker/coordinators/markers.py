@@ -1,0 +1,178 @@
+"""Carries the ends of transactions to their partitions.
+
+A coordinator decides; this writes the decision into every partition of the transaction and then tells the coordinator
+so.  Where we lead the partition and are alone in it, that is done before the producer has its answer: it will not
+be asked to wait when it begins the next transaction.  Everything else is a task that tries until it has succeeded, or
+we are the coordinator no more: a decision that is stored is not given up.
+"""
+
+import logging
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+import trio
+
+from trilogue.broker.machines.runner import Shard
+from trilogue.broker.names import OFFSETS_TOPIC
+from trilogue.broker.partitions.partition import Partition
+from trilogue.broker.transactions.coordinator import TransactionCoordinator, WriteMarkers
+from trilogue.broker.transactions.records import by_topic
+from trilogue.broker.transactions.transaction import Place
+from trilogue.storage.producers import Origin
+from trilogue.wire.apis.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from trilogue.wire.errors import BrokerError, ErrorCode
+from trilogue.wire.records import end_transaction_marker
+
+if TYPE_CHECKING:
+    from trilogue.broker.server import Broker
+
+logger = logging.getLogger(__name__)
+
+AT_ONCE = 100
+"""Up to so many partitions are written to before the answer: 5 ms of everybody's time."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0
+"""Seconds between two tries."""
+
+SAFE_SECONDS = 30.0
+"""How long a marker may take to be with all replicas before it is written again."""
+
+REQUEST_VERSION = 2
+
+Request = WriteTxnMarkersRequest
+DONE = (ErrorCode.NONE, ErrorCode.INVALID_PRODUCER_EPOCH)
+"""Nothing is left to do: it is written, or the partition has seen a later epoch and so the end of this one."""
+
+
+class Marker(NamedTuple):
+    """The end of a transaction, as it is written into a partition."""
+
+    producer_id: int
+    epoch: int
+    committed: bool
+    coordinator_epoch: int
+    version: int
+
+
+def write(broker: "Broker", place: Place, marker: Marker) -> tuple[Partition, int]:
+    """Into a partition that we lead.  Answers it, and up to where it has to be safe."""
+    topic, index = place
+    partition = broker.replicas.leader(topic, index)
+    offsets = topic == OFFSETS_TOPIC
+    if offsets and not broker.groups.shard(index).active:
+        # While offsets are loaded a marker would be passed over; whoever carries it comes again.
+        raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic}-{index} is being loaded")
+    now_ms = broker.clock()
+    batch = end_transaction_marker(marker.committed, marker.coordinator_epoch, marker.producer_id, marker.epoch, now_ms)
+    result = partition.append(memoryview(batch), now_ms, origin=Origin.COORDINATOR, transaction_version=marker.version)
+    if offsets:
+        broker.groups.ended(index, marker.producer_id, marker.committed)
+    return partition, result.last_offset + 1
+
+
+class Carrier:
+    """Takes what transaction coordinators send."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+
+    def send(self, message: object) -> None:
+        assert isinstance(message, WriteMarkers)
+        shard = self._broker.transactions.shard(message.index)
+        if len(message.partitions) > AT_ONCE:
+            self._broker.nursery.start_soon(self._carry, shard, message, set(message.partitions))
+            return
+        left = {place for place in message.partitions if not self._written(shard, message, place)}
+        if left:
+            self._broker.nursery.start_soon(self._carry, shard, message, left)
+        else:
+            self._complete(shard, message)
+
+    def _written(self, shard: Shard, message: WriteMarkers, place: Place) -> bool:
+        """Try it here and now.  False if a task has to try, or to wait."""
+        state = self._broker.image.partition(*place)
+        if state is None:
+            return True  # the topic has been deleted, and its transactions with it
+        if state.leader != self._broker.node_id:
+            return False
+        try:
+            partition, end = write(self._broker, place, marker_of(shard, message))
+            return partition.is_committed(end)
+        except BrokerError as error:
+            return error.code in DONE
+        except OSError:
+            return False
+
+    async def _carry(self, shard: Shard, message: WriteMarkers, left: set[Place]) -> None:
+        pause = FIRST_PAUSE
+        while left and shard.active:
+            by_leader: dict[int, list[Place]] = defaultdict(list)
+            for place in left:
+                state = self._broker.image.partition(*place)
+                if state is not None:
+                    by_leader[state.leader].append(place)
+            left = set()
+            for leader, places in by_leader.items():
+                left |= await self._deliver(shard, message, leader, places)
+            if left:
+                logger.debug("%s: %d markers to be tried again", message.transactional_id, len(left))
+                await trio.sleep(pause)
+                pause = min(pause * 2, LONGEST_PAUSE)
+        if shard.active:
+            self._complete(shard, message)
+
+    async def _deliver(self, shard: Shard, message: WriteMarkers, leader: int, places: list[Place]) -> set[Place]:
+        """To one broker.  What has to be tried again."""
+        marker = marker_of(shard, message)
+        if leader == self._broker.node_id:
+            return {place for place in places if not await self._write_safely(place, marker)}
+        try:
+            response = await self._broker.elsewhere(
+                leader, request_of(marker, frozenset(places)), REQUEST_VERSION, WriteTxnMarkersResponse
+            )
+        except BrokerError:
+            return set(places)
+        return set(places) - {
+            (topic.name, each.partition_index)
+            for answered in response.markers
+            for topic in answered.topics
+            for each in topic.partitions
+            if each.error_code in DONE
+        }
+
+    async def _write_safely(self, place: Place, marker: Marker) -> bool:
+        await trio.lowlevel.checkpoint()  # there may be thousands
+        try:
+            partition, end = write(self._broker, place, marker)
+            if not partition.is_committed(end):
+                await partition.committed(end, trio.current_time() + SAFE_SECONDS)
+        except BrokerError as error:
+            return error.code in DONE
+        except OSError:
+            return False
+        return True
+
+    def _complete(self, shard: Shard, message: WriteMarkers) -> None:
+        machine = shard.machine
+        assert isinstance(machine, TransactionCoordinator)
+        shard.carry_out(machine.completed(trio.current_time(), message))
+
+
+def marker_of(shard: Shard, message: WriteMarkers) -> Marker:
+    return Marker(message.producer_id, message.epoch, message.committed, shard.epoch, message.version)
+
+
+def request_of(marker: Marker, places: frozenset[Place]) -> WriteTxnMarkersRequest:
+    topics = [Request.Marker.Topic(name=topic, partition_indexes=indexes) for topic, indexes in by_topic(places)]
+    return Request(
+        markers=[
+            Request.Marker(
+                producer_id=marker.producer_id,
+                producer_epoch=marker.epoch,
+                transaction_result=marker.committed,
+                topics=topics,
+                coordinator_epoch=marker.coordinator_epoch,
+                transaction_version=marker.version,
+            )
+        ]
+    )

@@ -1,0 +1,1 @@
+"""What a pure machine may ask for, and what runs it."""

@@ -1,0 +1,1 @@
+"""What this broker stores and leads: partitions, their upkeep, and the sessions of those who read them."""
