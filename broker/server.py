@@ -13,7 +13,7 @@ from uuid import UUID
 import trio
 
 from trilogue.broker.clock import Clock
-from trilogue.broker.cluster.controller import Office
+from trilogue.broker.cluster.controller import Controller
 from trilogue.broker.cluster.image import (
     CLUSTER_ID,
     BrokerInfo,
@@ -24,7 +24,7 @@ from trilogue.broker.cluster.image import (
     to_json,
     vanished,
 )
-from trilogue.broker.cluster.inter_broker import Elsewhere, nobody
+from trilogue.broker.cluster.inter_broker import InterBroker, nobody
 from trilogue.broker.cluster.local import LocalStore
 from trilogue.broker.cluster.store import Create, Session
 from trilogue.broker.cluster.view import View
@@ -78,11 +78,11 @@ class Broker:
         self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], self._chance)
         self.listeners: list[Listener] = []
         self.view: View
-        self.office: Office
+        self.controller: Controller
         self.replicas: Replicas
         self.groups: Runner
         self.transactions: Runner
-        self.elsewhere: Elsewhere = nobody
+        self.inter_broker: InterBroker = nobody
         self.nursery: trio.Nursery
 
     @property
@@ -102,7 +102,7 @@ class Broker:
             raise
         self.view = View(session)
         self.replicas = Replicas(self.node_id, directories, self.clock, self._chance, lambda: self.config)
-        self.office = Office(self.view, self.node_id, self._chance, self._may_lose_data)
+        self.controller = Controller(self.view, self.node_id, self._chance, self._may_lose_data)
         self.view.listen(self._reconfigure)
         self.groups = Runner(self, OFFSETS_TOPIC, lambda index: GroupCoordinator(index, self))
         self.transactions = Runner(
@@ -135,7 +135,7 @@ class Broker:
             tasks.start_soon(self.groups.run)
             tasks.start_soon(self.transactions.run)
             tasks.start_soon(self.view.follow)
-            tasks.start_soon(self.office.run)
+            tasks.start_soon(self.controller.run)
             await self._register()
             async with trio.open_nursery() as connections:
                 gate = Gate(self, connections)
@@ -163,7 +163,7 @@ class Broker:
 
     async def reset(self) -> None:
         """As if newly made: no topics, no settings but those it was started with, no sessions.  For tests."""
-        await self.office.clear()
+        await self.controller.clear()
         self.fetch_sessions.clear()
         self.clock.reset()
         await self.replicas.remove_doomed(inf)
@@ -227,7 +227,7 @@ class Broker:
         """Whether we are still waiting to be told what we lead."""
         me = image.brokers.get(self.node_id)
         return me is None or any(
-            state.leader == self.node_id and state.leader_life != me.epoch
+            state.leader == self.node_id and state.leader_broker_epoch != me.epoch
             for topic in image.topics.values()
             for state in topic.partitions
         )

@@ -9,14 +9,14 @@ from collections.abc import Coroutine
 from typing import Any
 
 from trilogue.broker.coordinators.ask_transaction import Verdicts, coordinator, heard
-from trilogue.broker.names import is_internal
+from trilogue.broker.names import TopicPartition, is_internal
 from trilogue.broker.requests.later import then
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
 from trilogue.broker.transactions.coordinator import Outcome
 from trilogue.broker.transactions.records import by_topic
-from trilogue.broker.transactions.transaction import BUMPS, Identity, Place
+from trilogue.broker.transactions.transaction import BUMPS, Identity
 from trilogue.wire.apis.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -26,7 +26,7 @@ from trilogue.wire.apis.add_partitions_to_txn import (
 )
 from trilogue.wire.errors import BrokerError, ErrorCode
 
-Wish = AddPartitionsToTxnRequest.Transaction
+Asked = AddPartitionsToTxnRequest.Transaction
 KNOWS_FENCED = 2
 FROM_BROKERS = 4
 
@@ -37,7 +37,7 @@ def add_partitions_to_txn(
 ) -> AddPartitionsToTxnResponse | Coroutine[Any, Any, AddPartitionsToTxnResponse]:
     version = peer.version
     if version < FROM_BROKERS:
-        wish = Wish(
+        asked = Asked(
             transactional_id=request.v3_and_below_transactional_id,
             producer_id=request.v3_and_below_producer_id,
             producer_epoch=request.v3_and_below_producer_epoch,
@@ -45,50 +45,50 @@ def add_partitions_to_txn(
             topics=request.v3_and_below_topics,
         )
         return then(
-            decide(broker, wish, version),
+            decide(broker, asked, version),
             lambda verdicts: AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results(verdicts, version)),
         )
     return several(broker, request.transactions, version)
 
 
-async def several(broker: Broker, wishes: list[Wish], version: int) -> AddPartitionsToTxnResponse:
+async def several(broker: Broker, transactions: list[Asked], version: int) -> AddPartitionsToTxnResponse:
     answers = []
-    for wish in wishes:
-        verdicts = decide(broker, wish, version)
+    for asked in transactions:
+        verdicts = decide(broker, asked, version)
         if not isinstance(verdicts, dict):
             verdicts = await verdicts
         answers.append(
             AddPartitionsToTxnResponse.Transaction(
-                transactional_id=wish.transactional_id, topic_results=results(verdicts, version)
+                transactional_id=asked.transactional_id, topic_results=results(verdicts, version)
             )
         )
     return AddPartitionsToTxnResponse(results_by_transaction=answers)
 
 
-def decide(broker: Broker, wish: Wish, version: int) -> Verdicts | Coroutine[Any, Any, Verdicts]:
-    places = frozenset((topic.name, index) for topic in wish.topics for index in topic.partitions)
-    refused = obstacles(broker, wish.topics, version)
+def decide(broker: Broker, asked: Asked, version: int) -> Verdicts | Coroutine[Any, Any, Verdicts]:
+    places = frozenset((topic.name, index) for topic in asked.topics for index in topic.partitions)
+    refused = obstacles(broker, asked.topics, version)
     if refused:
         return dict.fromkeys(places, ErrorCode.OPERATION_NOT_ATTEMPTED) | refused
-    who = Identity(wish.producer_id, wish.producer_epoch)
+    who = Identity(asked.producer_id, asked.producer_epoch)
     try:
-        if not wish.transactional_id:
+        if not asked.transactional_id:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "an empty transactional id")
-        shard, machine = coordinator(broker, wish.transactional_id)
+        shard, machine = coordinator(broker, asked.transactional_id)
     except BrokerError as error:
         return dict.fromkeys(places, error.code)
-    if wish.verify_only:
+    if asked.verify_only:
         return shard.ask(
-            machine.verify, wish.transactional_id, who, places, refuse=lambda code: dict.fromkeys(places, code)
+            machine.verify, asked.transactional_id, who, places, refuse=lambda code: dict.fromkeys(places, code)
         )
     generation = BUMPS if version >= FROM_BROKERS else 0
-    outcome = shard.ask(machine.add, wish.transactional_id, who, places, generation, refuse=Outcome)
+    outcome = shard.ask(machine.add, asked.transactional_id, who, places, generation, refuse=Outcome)
     return then(outcome, lambda answer: dict.fromkeys(places, answer.error))
 
 
-def obstacles(broker: Broker, topics: list[Topic], version: int) -> dict[Place, ErrorCode]:
+def obstacles(broker: Broker, topics: list[Topic], version: int) -> dict[TopicPartition, ErrorCode]:
     """What stands in the way, partition by partition."""
-    found: dict[Place, ErrorCode] = {}
+    found: dict[TopicPartition, ErrorCode] = {}
     for topic in topics:
         for index in topic.partitions:
             if version < FROM_BROKERS and is_internal(topic.name):

@@ -10,7 +10,7 @@ A resource named twice is refused each time; Kafka 4.3.1 never answers such a re
 from collections.abc import Sequence
 
 from trilogue.broker.cluster.image import Image
-from trilogue.broker.config.alter import Asked, Change, Key, Operation, Scene, decide, doubts, unchanged
+from trilogue.broker.config.alter import Asked, Change, Operation, ResourceKey, Scene, decide, objections, unchanged
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
@@ -31,7 +31,7 @@ async def alter_configs(broker: Broker, request: AlterConfigsRequest, peer: Peer
         )
         for each in request.resources
     ]
-    errors = await alter(broker, asked, list(doubts(asked)), validate_only=request.validate_only)
+    errors = await alter(broker, asked, list(objections(asked)), validate_only=request.validate_only)
     return AlterConfigsResponse(
         responses=[
             Answer(
@@ -52,11 +52,11 @@ async def alter(
     errors = list(refused)
     waiting: list[int] = []
 
-    def wishes(image: Image) -> dict[Key, dict[str, str]]:
+    def changes(image: Image) -> dict[ResourceKey, dict[str, str]]:
         """What is to be stored; decided on the settings that this image shows."""
         scene = Scene(broker.node_id, broker.static, broker.config, image)
         errors[:], waiting[:] = refused, []
-        found: dict[Key, dict[str, str]] = {}
+        found: dict[ResourceKey, dict[str, str]] = {}
         for at, each in enumerate(asked):
             if errors[at] is None:
                 try:
@@ -70,10 +70,10 @@ async def alter(
         return found
 
     if validate_only:
-        wishes(broker.image)
+        changes(broker.image)
         return errors
     try:
-        await broker.office.alter_configs(wishes)
+        await broker.controller.alter_configs(changes)
     except BrokerError as error:
         for at in waiting:
             errors[at] = error

@@ -38,7 +38,7 @@ async def reassign(broker: Broker, topic: str, asked: Asked, *, may_resize: bool
     answer = Answer(partition_index=asked.partition_index, error_message=None)
     wanted = None if asked.replicas is None else tuple(asked.replicas)
     try:
-        await broker.office.reassign(topic, asked.partition_index, wanted, may_resize=may_resize)
+        await broker.controller.reassign(topic, asked.partition_index, wanted, may_resize=may_resize)
     except BrokerError as error:
         answer.error_code, answer.error_message = error.code, error.message
     return answer

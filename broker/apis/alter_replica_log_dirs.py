@@ -1,9 +1,9 @@
 """AlterReplicaLogDirs: move replicas between the data directories of this broker.
 
-Answered at once; the move goes on meanwhile, and DescribeLogDirs shows it.  A wish for where the replica is already
+Answered at once; the move goes on meanwhile, and DescribeLogDirs shows it.  A request for where the replica is already
 stops a move under way.  A directory is known by its path, word for word; one that has failed is refused.
 Of a partition named twice the last word counts.  v1 and v2 mean the same as v0.
-Not done: remembering a wish for a replica that is not here yet (KNOWN_GAPS.md).
+Not done: remembering a request for a replica that is not here yet (KNOWN_GAPS.md).
 """
 
 from trilogue.broker.requests.peer import Peer

@@ -34,7 +34,7 @@ async def grow(broker: Broker, asked: Asked, times: int, *, dry_run: bool) -> An
     try:
         if times > 1:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-        await broker.office.add_partitions(asked.name, asked.count, wanted, dry_run=dry_run)
+        await broker.controller.add_partitions(asked.name, asked.count, wanted, dry_run=dry_run)
     except BrokerError as error:
         answer.error_code, answer.error_message = error.code, error.message
     return answer

@@ -35,33 +35,33 @@ async def create_topics(broker: Broker, request: CreateTopicsRequest, peer: Peer
 
 async def create(broker: Broker, asked: CreateTopicsRequest.Topic, *, dry_run: bool) -> Answer:
     try:
-        configs = wished_configs(asked)
+        configs = configs_of(asked)
         validate_topic_config(configs, broker.config)
         new = NewTopic(
             asked.name,
             asked.num_partitions,
             asked.replication_factor,
-            wished_assignments(asked),
+            assignments_of(asked),
             configs,
         )
-        topic = await broker.office.create_topic(new, broker.topic_defaults, dry_run=dry_run)
+        topic = await broker.controller.create_topic(new, broker.topic_defaults, dry_run=dry_run)
     except BrokerError as error:
         return refusal(asked.name, error)
     return success(broker, topic, configs)
 
 
-def wished_configs(asked: CreateTopicsRequest.Topic) -> dict[str, str]:
+def configs_of(asked: CreateTopicsRequest.Topic) -> dict[str, str]:
     for each in asked.configs:
         if each.value is None:
             raise BrokerError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {each.name}")
     return {each.name: each.value for each in asked.configs if each.value is not None}
 
 
-def wished_assignments(asked: CreateTopicsRequest.Topic) -> dict[int, list[int]]:
-    wished = {each.partition_index: each.broker_ids for each in asked.assignments}
-    if len(wished) < len(asked.assignments):
+def assignments_of(asked: CreateTopicsRequest.Topic) -> dict[int, list[int]]:
+    assigned = {each.partition_index: each.broker_ids for each in asked.assignments}
+    if len(assigned) < len(asked.assignments):
         raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Found multiple manual assignments for a partition.")
-    return wished
+    return assigned
 
 
 def refusal(name: str, error: BrokerError) -> Answer:

@@ -62,7 +62,7 @@ async def delete(broker: Broker, asked: Asked) -> Answer:
             raise BrokerError(ErrorCode.TOPIC_DELETION_DISABLED)
         if asked.name is None:
             raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)
-        await broker.office.delete_topic(asked.name)
+        await broker.controller.delete_topic(asked.name)
     except BrokerError as error:
         return refusal(asked, error)
     return Answer(name=asked.name, topic_id=asked.topic_id)

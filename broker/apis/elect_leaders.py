@@ -38,7 +38,7 @@ async def elect(broker: Broker, topic: str, index: int, kind: int) -> Answer:
     try:
         if kind not in ELECTIONS:
             raise BrokerError(ErrorCode.INVALID_REQUEST, f"Unknown election type {kind}")
-        await broker.office.change_partition(topic, index, ELECTIONS[kind])
+        await broker.controller.change_partition(topic, index, ELECTIONS[kind])
     except BrokerError as error:
         answer.error_code, answer.error_message = error.code, error.message or error.code.sentence
     return answer

@@ -45,7 +45,7 @@ def end_txn(broker: Broker, request: EndTxnRequest, peer: Peer) -> EndTxnRespons
 
 async def draw_and_ask(broker: Broker, request: EndTxnRequest, version: int) -> Outcome:
     try:
-        answer = ask(broker, request, version, await broker.office.producer_id())
+        answer = ask(broker, request, version, await broker.controller.producer_id())
     except BrokerError as error:
         return Outcome(error.code)
     return answer if isinstance(answer, Outcome) else await answer

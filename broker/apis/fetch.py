@@ -15,7 +15,7 @@ import trio
 
 from trilogue.broker.partitions.fetch_sessions import Context, Key, Wanted
 from trilogue.broker.partitions.partition import Bell, Partition, Read
-from trilogue.broker.requests.endpoints import whereabouts
+from trilogue.broker.requests.endpoints import current_leader
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
@@ -272,7 +272,7 @@ def add_leaders(broker: Broker, response: FetchResponse, peer: Peer) -> list[Fet
     for topic in response.responses:
         for each in topic.partitions:
             if each.error_code in MOVED:
-                leader = whereabouts(broker, topic.topic, topic.topic_id, each.partition_index, peer)
+                leader = current_leader(broker, topic.topic, topic.topic_id, each.partition_index, peer)
                 if leader is not None:
                     each.current_leader.leader_id, each.current_leader.leader_epoch = leader.id, leader.epoch
                     nodes[leader.id] = FetchResponse.NodeEndpoint(

@@ -7,7 +7,7 @@ An operation that there is not is INVALID_REQUEST; for all but brokers, Kafka sa
 
 from trilogue.broker.apis.alter_configs import alter
 from trilogue.broker.config import loggers
-from trilogue.broker.config.alter import Asked, Change, ResourceType, doubts, number
+from trilogue.broker.config.alter import Asked, Change, ResourceType, number, objections
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
@@ -48,7 +48,7 @@ async def incremental_alter_configs(
 
 async def alter_all(broker: Broker, asked: list[Asked], *, validate_only: bool) -> list[BrokerError | None]:
     """Loggers are altered here and now; the rest is stored."""
-    errors = list(doubts(asked))
+    errors = list(objections(asked))
     stored = [at for at, each in enumerate(asked) if each.resource_type != ResourceType.BROKER_LOGGER]
     for at, each in enumerate(asked):
         if at not in stored and errors[at] is None:

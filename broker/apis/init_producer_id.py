@@ -57,14 +57,14 @@ def decide(broker: Broker, request: InitProducerIdRequest) -> Outcome | Coroutin
 
 async def draw(broker: Broker) -> Outcome:
     try:
-        return Outcome(producer_id=await broker.office.producer_id(), epoch=0)
+        return Outcome(producer_id=await broker.controller.producer_id(), epoch=0)
     except BrokerError as error:
         return Outcome(error.code)
 
 
 async def draw_and_ask(broker: Broker, request: InitProducerIdRequest) -> Outcome:
     try:
-        answer = ask(broker, request, await broker.office.producer_id())
+        answer = ask(broker, request, await broker.controller.producer_id())
     except BrokerError as error:
         return Outcome(error.code)
     return answer if isinstance(answer, Outcome) else await answer

@@ -101,7 +101,7 @@ def one(broker: Broker, asked: MetadataRequest.Topic, request: MetadataRequest, 
 async def make(broker: Broker, name: str) -> None:
     """Make a topic that somebody has asked for.  Whoever it was asks again, and finds it."""
     try:
-        await broker.office.create_topic(NewTopic(name, -1, -1, {}, {}), broker.topic_defaults)
+        await broker.controller.create_topic(NewTopic(name, -1, -1, {}, {}), broker.topic_defaults)
     except BrokerError as error:
         if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
             logger.warning("topic %r was asked for and cannot be made: %s", name, error)

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: where a leader's reign ended, to find out where two logs part.
+"""OffsetForLeaderEpoch: where a leader epoch ended, to find out where two logs part.
 
 Answers the largest epoch not above the one asked for, and the offset behind its last record; -1 and -1 if that is not
 known here, which is no error.  v0: no epoch in the answer.  v2+: whoever knows another leader than us is refused.

@@ -15,7 +15,7 @@ import trio
 from trilogue.broker.coordinators.admission import ADDS, ATTRIBUTES_AT, Batches, Refusals, admit, is_transactional
 from trilogue.broker.names import INTERNAL
 from trilogue.broker.partitions.partition import Partition
-from trilogue.broker.requests.endpoints import whereabouts
+from trilogue.broker.requests.endpoints import current_leader
 from trilogue.broker.requests.peer import Hangup, Peer
 from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
@@ -23,7 +23,7 @@ from trilogue.storage.validation import NotOneBatch, RejectedRecords
 from trilogue.wire.apis.produce import ProduceRequest, ProduceResponse
 from trilogue.wire.compression import Codec
 from trilogue.wire.errors import BrokerError, ErrorCode, MalformedMessage
-from trilogue.wire.habits import Habit
+from trilogue.wire.produce_templates import ProduceTemplate
 from trilogue.wire.records import CODEC_MASK, LOG_OVERHEAD, MAGIC
 
 Topic = ProduceResponse.Topic
@@ -44,19 +44,19 @@ BATCHES = 3
 Result = ProduceResponse | Coroutine[Any, Any, ProduceResponse | None] | None
 
 
-def again(broker: Broker, habit: Habit, correlation_id: int, peer: Peer) -> Result | bytearray:
+def again(broker: Broker, template: ProduceTemplate, correlation_id: int, peer: Peer) -> Result | bytearray:
     """One batch for one partition, in a request that differs from one before in nothing but its records."""
-    request, data = habit.request, habit.data
+    request, data = template.request, template.data
     try:
         if is_transactional(data.records):
             return transactional(broker, request, peer)  # which has no transactional id, and is refused
         waiting: list[tuple[Answer, Partition, int]] = []
-        done = append(broker, request, habit.topic, data, peer, broker.clock(), waiting, None)
+        done = append(broker, request, template.topic, data, peer, broker.clock(), waiting, None)
     finally:
         data.records = None  # the buffer is not ours
     if waiting or done.error_code or not request.acks:
-        return respond(broker, request, [topic_answer(habit.topic, [done])], waiting, peer)
-    return habit.answer(correlation_id, done.base_offset, done.log_append_time_ms, done.log_start_offset)
+        return respond(broker, request, [topic_answer(template.topic, [done])], waiting, peer)
+    return template.answer(correlation_id, done.base_offset, done.log_append_time_ms, done.log_start_offset)
 
 
 @handles(ProduceRequest, again=again)
@@ -294,7 +294,7 @@ def add_leaders(broker: Broker, response: ProduceResponse, peer: Peer) -> None:
     for topic in response.responses:
         for each in topic.partition_responses:
             if each.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                leader = whereabouts(broker, topic.name, topic.topic_id, each.index, peer)
+                leader = current_leader(broker, topic.name, topic.topic_id, each.index, peer)
                 if leader is not None:
                     each.current_leader.leader_id, each.current_leader.leader_epoch = leader.id, leader.epoch
                     nodes[leader.id] = ProduceResponse.NodeEndpoint(

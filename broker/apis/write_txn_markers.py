@@ -7,12 +7,12 @@ by itself.  v2+: the transaction's version; from 2 on a marker has to raise the 
 import trio
 
 from trilogue.broker.coordinators.markers import SAFE_SECONDS, Marker, write
+from trilogue.broker.names import TopicPartition
 from trilogue.broker.partitions.partition import Partition
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
 from trilogue.broker.server import Broker
 from trilogue.broker.transactions.records import by_topic
-from trilogue.broker.transactions.transaction import Place
 from trilogue.wire.apis.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
 
@@ -22,8 +22,8 @@ Answer = WriteTxnMarkersResponse.Marker
 @handles(WriteTxnMarkersRequest)
 async def write_txn_markers(broker: Broker, request: WriteTxnMarkersRequest, peer: Peer) -> WriteTxnMarkersResponse:
     # By producer, as Kafka answers: several markers of one producer share an entry.
-    verdicts: dict[int, dict[Place, ErrorCode]] = {}
-    waiting: list[tuple[int, Place, Partition, int]] = []
+    verdicts: dict[int, dict[TopicPartition, ErrorCode]] = {}
+    waiting: list[tuple[int, TopicPartition, Partition, int]] = []
     for asked in request.markers:
         marker = Marker(
             asked.producer_id,
@@ -57,7 +57,7 @@ async def write_txn_markers(broker: Broker, request: WriteTxnMarkersRequest, pee
     )
 
 
-def topics(verdicts: dict[Place, ErrorCode]) -> list[Answer.Topic]:
+def topics(verdicts: dict[TopicPartition, ErrorCode]) -> list[Answer.Topic]:
     return [
         Answer.Topic(
             name=topic,

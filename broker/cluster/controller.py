@@ -1,6 +1,6 @@
-"""The controller's office: takes it when it is empty, elects leaders while it holds it, and carries out wishes.
+"""The controller: takes the office when it is empty, elects leaders while it holds it, and changes the metadata.
 
-A wish is decided by the pure functions of `controller.py` on the image we have, and committed together with a
+A change is decided by the pure functions of `decisions.py` on the image we have, and committed together with a
 check that the controller is still who it was.  If somebody was quicker, it is decided anew on a newer image.
 """
 
@@ -31,7 +31,7 @@ from trilogue.wire.schema import ZERO_UUID
 logger = logging.getLogger(__name__)
 
 ATTEMPTS = 20
-"""How often a wish is decided anew.  More would mean that two parties overwrite each other for ever."""
+"""How often a change is decided anew.  More would mean that two parties overwrite each other for ever."""
 
 ELECTIONS_PER_COMMIT = 1000
 """A store may bound the size of one commit; ZooKeeper's is a megabyte."""
@@ -39,7 +39,7 @@ ELECTIONS_PER_COMMIT = 1000
 PRODUCER_ID_BLOCK = 1000
 
 
-class Office:
+class Controller:
     def __init__(self, view: View, node_id: int, chance: random.Random, unclean: Callable[[str], bool]) -> None:
         self._view, self._node_id, self._chance, self._unclean = view, node_id, chance, unclean
         self._producer_ids = iter(range(0))
@@ -88,7 +88,7 @@ class Office:
     async def _commit(self, image: Image, ops: Sequence[Op]) -> None:
         await self._view.session.commit([Check(CONTROLLER_EPOCH, image.controller_epoch_version), *ops])
 
-    # -- wishes --------------------------------------------------------------------------------
+    # -- changes -------------------------------------------------------------------------------
 
     async def _carry_out(self, decide: Callable[[Image], Sequence[Op]]) -> None:
         """Decide, commit, and come back when our own image shows it."""
@@ -186,16 +186,16 @@ class Office:
         await self._carry_out(decide)
 
     async def alter_configs(
-        self, wishes: Callable[[Image], Mapping[tuple[str, str], Mapping[str, str] | None]]
+        self, changes: Callable[[Image], Mapping[tuple[str, str], Mapping[str, str] | None]]
     ) -> None:
         """Replace the settings of resources, by kind and name; None or nothing left removes them.
 
-        `wishes` is asked again if somebody else has changed them meanwhile.
+        `changes` is asked again if somebody else has changed them meanwhile.
         """
 
         def decide(image: Image) -> Sequence[Op]:
             ops: list[Op] = []
-            for key, config in wishes(image).items():
+            for key, config in changes(image).items():
                 path, version = config_path(*key), image.config_versions.get(key)
                 if config:
                     data = to_json(version=1, config=dict(config))

@@ -1,4 +1,4 @@
-"""What the controller decides: topics, replicas, leaders.  Pure: an image and a wish go in, ops for the store come out.
+"""What the controller decides: topics, replicas, leaders.  Pure: an image and a request go in, ops come out.
 
 Every change is tied to the version it was decided on, and to the controller's epoch by whoever commits it: a
 decision that has become old does nothing.
@@ -150,7 +150,7 @@ def place(brokers: Sequence[int], count: int, factor: int, start: int) -> list[t
 def first_state(image: Image, replicas: tuple[int, ...]) -> PartitionState:
     alive = tuple(each for each in replicas if each in image.brokers)
     leader = alive[0] if alive else NO_LEADER
-    return PartitionState(replicas, leader, 0, alive or replicas, life_of(image, leader))
+    return PartitionState(replicas, leader, 0, alive or replicas, broker_epoch_of(image, leader))
 
 
 def create_ops(topic: Topic, configs: Mapping[str, str], controller_epoch: int) -> list[Op]:
@@ -214,7 +214,7 @@ def grow_ops(before: Topic, after: Topic, controller_epoch: int) -> list[Op]:
 # -- leaders ---------------------------------------------------------------------------------------
 
 
-def life_of(image: Image, broker: int) -> int:
+def broker_epoch_of(image: Image, broker: int) -> int:
     return image.brokers[broker].epoch if broker in image.brokers else -1
 
 
@@ -223,7 +223,7 @@ def never(topic: str) -> bool:
 
 
 def elections(image: Image, seen: Image | None = None, unclean: Callable[[str], bool] = never) -> list[Change]:
-    """Every partition whose leader is gone, or has started anew: its next reign.
+    """Every partition whose leader is gone, or has started anew: its next state.
 
     `seen` is the image that was looked at last: what is the same in both needs no second look.  `unclean` knows the
     topics that would rather lose data than wait for a replica that has all of it.
@@ -234,7 +234,7 @@ def elections(image: Image, seen: Image | None = None, unclean: Callable[[str], 
         if known.get(topic.name) is topic:
             continue
         for index, state in enumerate(topic.partitions):
-            if state.leader in image.brokers and state.leader_life == image.brokers[state.leader].epoch:
+            if state.leader in image.brokers and state.leader_broker_epoch == image.brokers[state.leader].epoch:
                 continue
             after = elect(image, state, unclean(topic.name))
             if after is not None:
@@ -258,7 +258,7 @@ def elect(image: Image, state: PartitionState, unclean: bool = False) -> Partiti
         leader=leader,
         leader_epoch=state.leader_epoch + 1,
         isr=in_sync or state.isr,
-        leader_life=life_of(image, leader),
+        leader_broker_epoch=broker_epoch_of(image, leader),
     )
 
 
@@ -269,7 +269,9 @@ def prefer(image: Image, state: PartitionState) -> PartitionState:
         raise BrokerError(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
     if preferred not in image.brokers or preferred not in state.isr:
         raise BrokerError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available.")
-    return state._replace(leader=preferred, leader_epoch=state.leader_epoch + 1, leader_life=life_of(image, preferred))
+    return state._replace(
+        leader=preferred, leader_epoch=state.leader_epoch + 1, leader_broker_epoch=broker_epoch_of(image, preferred)
+    )
 
 
 def rescue(image: Image, state: PartitionState) -> PartitionState:

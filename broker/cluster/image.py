@@ -36,7 +36,7 @@ class BrokerInfo(NamedTuple):
     endpoints: tuple[Endpoint, ...]
     rack: str | None
     epoch: int
-    """Of this life of the broker: a restarted one has a larger."""
+    """Of this registration of the broker: a restarted one has a larger."""
 
     def endpoint(self, listener: str) -> Endpoint | None:
         return next((each for each in self.endpoints if each.listener == listener), None)
@@ -47,8 +47,8 @@ class PartitionState(NamedTuple):
     leader: int
     leader_epoch: int
     isr: tuple[int, ...]
-    leader_life: int = -1
-    """The epoch of the broker that was elected: if it has started anew since, its reign is over."""
+    leader_broker_epoch: int = -1
+    """The epoch of the broker that was elected: if it has registered anew since, another leader epoch has to begin."""
     version: int = 0
     """Of the node in the store: what a change of it is decided on."""
     adding: tuple[int, ...] = ()
@@ -61,7 +61,7 @@ class PartitionState(NamedTuple):
             leader=self.leader,
             leader_epoch=self.leader_epoch,
             isr=self.isr,
-            leader_life=self.leader_life,
+            leader_broker_epoch=self.leader_broker_epoch,
         )
 
 
@@ -207,7 +207,7 @@ def read_state(before: PartitionState, node: Node) -> PartitionState:
         leader=said["leader"],
         leader_epoch=said["leader_epoch"],
         isr=tuple(said["isr"]),
-        leader_life=said.get("leader_life", -1),
+        leader_broker_epoch=said.get("leader_broker_epoch", said.get("leader_life", -1)),  # as 0.1.0 called it
         version=node.version,
     )
 

@@ -9,7 +9,7 @@ from trilogue.wire.schema import Request, Response
 A = TypeVar("A", bound=Response)
 
 
-class Elsewhere(Protocol):
+class InterBroker(Protocol):
     """Puts a request to another broker of the cluster.  Raises BrokerError if that cannot be reached."""
 
     def __call__(self, node_id: int, request: Request, version: int, answer: type[A]) -> Awaitable[A]: ...

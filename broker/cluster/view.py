@@ -34,7 +34,7 @@ class View:
             self._take(self.image.apply(await self.session.read_all(sorted(paths))))
 
     async def until(self, condition: Callable[[Image], bool]) -> None:
-        """Return when the image is as wished."""
+        """Return when the image is so."""
         while not condition(self.image):
             await self._moved.wait()
 

@@ -1,6 +1,6 @@
 """What a resource's settings become when somebody alters them, or why they may not.
 
-Pure: an image and a wish go in; out comes what is to be stored.  Several changes of one resource are made all or
+Pure: an image and a request go in; out comes what is to be stored.  Several changes of one resource are made all or
 none; of several resources, each for itself.  The order of the checks is Kafka's, and so are the words.
 """
 
@@ -26,7 +26,7 @@ from trilogue.wire.errors import BrokerError, ErrorCode
 ALL_BROKERS = "<default>"
 """In the store, the name of what is set for all brokers; on the wire it is empty."""
 
-Key: TypeAlias = tuple[str, str]
+ResourceKey: TypeAlias = tuple[str, str]
 """Where the settings of a resource are stored: ("topics", "orders")."""
 
 
@@ -70,8 +70,8 @@ class Scene(NamedTuple):
     image: Image
 
 
-def doubts(asked: Sequence[Asked]) -> Iterator[BrokerError | None]:
-    """What is wrong with each wish whatever the resource: said twice, or nothing said."""
+def objections(asked: Sequence[Asked]) -> Iterator[BrokerError | None]:
+    """What is wrong with each request whatever the resource: said twice, or nothing said."""
     times = Counter((each.resource_type, each.name) for each in asked)
     for each in asked:
         if times[each.resource_type, each.name] > 1:
@@ -88,8 +88,8 @@ def is_null(change: Change) -> bool:
     return change.value is None and change.operation != Operation.DELETE
 
 
-def decide(scene: Scene, asked: Asked) -> tuple[Key, dict[str, str]]:
-    """What is to be stored, and where; BrokerError if it may not be.  `doubts` have been cleared before."""
+def decide(scene: Scene, asked: Asked) -> tuple[ResourceKey, dict[str, str]]:
+    """What is to be stored, and where; BrokerError if it may not be.  There are no `objections` to it."""
     match asked.resource_type:
         case ResourceType.TOPIC:
             key = "topics", asked.name
@@ -138,7 +138,7 @@ def number(name: str, what: str) -> int:
     return node_id
 
 
-def altered(scene: Scene, asked: Asked, key: Key) -> dict[str, str]:
+def altered(scene: Scene, asked: Asked, key: ResourceKey) -> dict[str, str]:
     before = {} if asked.replace else scene.image.config(*key)
     after = dict(before)
     for name, operation, value in asked.changes:
@@ -186,5 +186,5 @@ def changed_list(text: str, operation: Operation, value: str) -> list[str]:
     return words
 
 
-def unchanged(image: Image, key: Key, after: Mapping[str, str]) -> bool:
+def unchanged(image: Image, key: ResourceKey, after: Mapping[str, str]) -> bool:
     return image.config(*key) == after

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import trio
 
 from trilogue.broker.coordinators.ask_transaction import Verdicts, enlist, for_writers
+from trilogue.broker.names import TopicPartition
 from trilogue.broker.partitions.partition import Partition
-from trilogue.broker.transactions.transaction import Identity, Place
+from trilogue.broker.transactions.transaction import Identity
 from trilogue.wire.errors import BrokerError, ErrorCode, MalformedMessage
 from trilogue.wire.records import LOG_OVERHEAD, TRANSACTIONAL, read_header
 
@@ -36,8 +37,8 @@ WAITS = frozenset(
 )
 """Nobody knows yet.  Producers hear NOT_ENOUGH_REPLICAS: they try again, and do not look for another leader."""
 
-Refusals = dict[Place, BrokerError]
-Batches = dict[Place, tuple[Partition, memoryview]]
+Refusals = dict[TopicPartition, BrokerError]
+Batches = dict[TopicPartition, tuple[Partition, memoryview]]
 
 
 def is_transactional(records: memoryview | None) -> TypeGuard[memoryview]:
@@ -49,7 +50,7 @@ def admit(
 ) -> Refusals | Coroutine[Any, Any, Refusals]:
     """Which of these may not be written, and why; if that takes time, something to wait for."""
     producers: set[Identity] = set()
-    asked: set[Place] = set()
+    asked: set[TopicPartition] = set()
     for place, (partition, records) in batches.items():
         try:
             header = read_header(records)
@@ -76,7 +77,7 @@ async def ask_again(
     broker: "Broker",
     transactional_id: str,
     who: Identity,
-    places: frozenset[Place],
+    places: frozenset[TopicPartition],
     version: int,
     verdicts: Verdicts | Coroutine[Any, Any, Verdicts],
 ) -> Refusals:

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 from trilogue.broker.coordinators.lookup import partition_of
 from trilogue.broker.machines.runner import Shard
-from trilogue.broker.names import TRANSACTIONS_TOPIC
+from trilogue.broker.names import TRANSACTIONS_TOPIC, TopicPartition
 from trilogue.broker.requests.later import then
 from trilogue.broker.transactions.coordinator import Outcome, TransactionCoordinator
 from trilogue.broker.transactions.records import by_topic
-from trilogue.broker.transactions.transaction import BUMPS, Identity, Place
+from trilogue.broker.transactions.transaction import BUMPS, Identity
 from trilogue.wire.apis.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, Topic
 from trilogue.wire.errors import BrokerError, ErrorCode
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 REQUEST_VERSION = 5
 
-Verdicts = dict[Place, ErrorCode]
+Verdicts = dict[TopicPartition, ErrorCode]
 """For each partition whether it may be written to."""
 
 
@@ -36,7 +36,7 @@ def heard(code: ErrorCode, version: int, since: int) -> ErrorCode:
 
 
 def enlist(
-    broker: "Broker", transactional_id: str, who: Identity, places: frozenset[Place], *, adding: bool
+    broker: "Broker", transactional_id: str, who: Identity, places: frozenset[TopicPartition], *, adding: bool
 ) -> Verdicts | Coroutine[Any, Any, Verdicts]:
     """Before something is written in a transaction: have the coordinator add these partitions, or only look.
 
@@ -46,7 +46,7 @@ def enlist(
         shard, machine = coordinator(broker, transactional_id)
     except BrokerError as error:
         if error.code is ErrorCode.NOT_COORDINATOR:
-            return _enlist_elsewhere(broker, transactional_id, who, places, adding)
+            return _ask_other_broker(broker, transactional_id, who, places, adding)
         return dict.fromkeys(places, error.code)
     if adding:
         outcome = shard.ask(machine.add, transactional_id, who, places, BUMPS, refuse=Outcome)
@@ -54,8 +54,8 @@ def enlist(
     return shard.ask(machine.verify, transactional_id, who, places, refuse=lambda code: dict.fromkeys(places, code))
 
 
-async def _enlist_elsewhere(
-    broker: "Broker", transactional_id: str, who: Identity, places: frozenset[Place], adding: bool
+async def _ask_other_broker(
+    broker: "Broker", transactional_id: str, who: Identity, places: frozenset[TopicPartition], adding: bool
 ) -> Verdicts:
     state = broker.image.partition(TRANSACTIONS_TOPIC, partition_of(broker, TRANSACTIONS_TOPIC, transactional_id))
     request = AddPartitionsToTxnRequest(
@@ -72,7 +72,7 @@ async def _enlist_elsewhere(
     try:
         if state is None or state.leader in (-1, broker.node_id):
             raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        answer = await broker.elsewhere(state.leader, request, REQUEST_VERSION, AddPartitionsToTxnResponse)
+        answer = await broker.inter_broker(state.leader, request, REQUEST_VERSION, AddPartitionsToTxnResponse)
     except BrokerError:
         return dict.fromkeys(places, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     if answer.error_code:

@@ -55,7 +55,7 @@ async def ensure_topic(broker: "Broker", topic: str) -> None:
         }
     defaults = config[f"{prefix}.num.partitions"], config[f"{prefix}.replication.factor"]
     try:
-        await broker.office.create_topic(NewTopic(topic, -1, -1, {}, settings), defaults)
+        await broker.controller.create_topic(NewTopic(topic, -1, -1, {}, settings), defaults)
     except BrokerError as error:
         if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
             logger.warning("%s cannot be made: %s", topic, error)

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import trio
 
 from trilogue.broker.machines.runner import Shard
-from trilogue.broker.names import OFFSETS_TOPIC
+from trilogue.broker.names import OFFSETS_TOPIC, TopicPartition
 from trilogue.broker.partitions.partition import Partition
 from trilogue.broker.transactions.coordinator import TransactionCoordinator, WriteMarkers
 from trilogue.broker.transactions.records import by_topic
-from trilogue.broker.transactions.transaction import Place
 from trilogue.storage.producers import Origin
 from trilogue.wire.apis.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
@@ -54,7 +53,7 @@ class Marker(NamedTuple):
     version: int
 
 
-def write(broker: "Broker", place: Place, marker: Marker) -> tuple[Partition, int]:
+def write(broker: "Broker", place: TopicPartition, marker: Marker) -> tuple[Partition, int]:
     """Into a partition that we lead.  Answers it, and up to where it has to be safe."""
     topic, index = place
     partition = broker.replicas.leader(topic, index)
@@ -88,7 +87,7 @@ class Carrier:
         else:
             self._complete(shard, message)
 
-    def _written(self, shard: Shard, message: WriteMarkers, place: Place) -> bool:
+    def _written(self, shard: Shard, message: WriteMarkers, place: TopicPartition) -> bool:
         """Try it here and now.  False if a task has to try, or to wait."""
         state = self._broker.image.partition(*place)
         if state is None:
@@ -103,10 +102,10 @@ class Carrier:
         except OSError:
             return False
 
-    async def _carry(self, shard: Shard, message: WriteMarkers, left: set[Place]) -> None:
+    async def _carry(self, shard: Shard, message: WriteMarkers, left: set[TopicPartition]) -> None:
         pause = FIRST_PAUSE
         while left and shard.active:
-            by_leader: dict[int, list[Place]] = defaultdict(list)
+            by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
             for place in left:
                 state = self._broker.image.partition(*place)
                 if state is not None:
@@ -121,13 +120,15 @@ class Carrier:
         if shard.active:
             self._complete(shard, message)
 
-    async def _deliver(self, shard: Shard, message: WriteMarkers, leader: int, places: list[Place]) -> set[Place]:
+    async def _deliver(
+        self, shard: Shard, message: WriteMarkers, leader: int, places: list[TopicPartition]
+    ) -> set[TopicPartition]:
         """To one broker.  What has to be tried again."""
         marker = marker_of(shard, message)
         if leader == self._broker.node_id:
             return {place for place in places if not await self._write_safely(place, marker)}
         try:
-            response = await self._broker.elsewhere(
+            response = await self._broker.inter_broker(
                 leader, request_of(marker, frozenset(places)), REQUEST_VERSION, WriteTxnMarkersResponse
             )
         except BrokerError:
@@ -140,7 +141,7 @@ class Carrier:
             if each.error_code in DONE
         }
 
-    async def _write_safely(self, place: Place, marker: Marker) -> bool:
+    async def _write_safely(self, place: TopicPartition, marker: Marker) -> bool:
         await trio.lowlevel.checkpoint()  # there may be thousands
         try:
             partition, end = write(self._broker, place, marker)
@@ -162,7 +163,7 @@ def marker_of(shard: Shard, message: WriteMarkers) -> Marker:
     return Marker(message.producer_id, message.epoch, message.committed, shard.epoch, message.version)
 
 
-def request_of(marker: Marker, places: frozenset[Place]) -> WriteTxnMarkersRequest:
+def request_of(marker: Marker, places: frozenset[TopicPartition]) -> WriteTxnMarkersRequest:
     topics = [Request.Marker.Topic(name=topic, partition_indexes=indexes) for topic, indexes in by_topic(places)]
     return Request(
         markers=[

@@ -29,7 +29,7 @@ from trilogue.wire.frame import (
     request_reader,
     write_response,
 )
-from trilogue.wire.habits import Habits
+from trilogue.wire.produce_templates import ProduceTemplates
 from trilogue.wire.schema import Response
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Connection:
         "_again",
         "_asked",
         "_broker",
-        "_habits",
+        "_templates",
         "aside",
         "last_active",
         "later",
@@ -73,8 +73,8 @@ class Connection:
         self._asked = (0, 0)
         """Version and correlation id of the request that `later` answers."""
         self._again: Again | None = None
-        """Handles what has become a habit; until something may, there are none."""
-        self._habits: Habits
+        """Handles what has become a template; until something may, there are none."""
+        self._templates: ProduceTemplates
         self.tail: bytearray | None = None
         """The beginning of a frame whose end has not arrived; its first `tail_size` bytes are it."""
         self.tail_size = 0
@@ -104,11 +104,11 @@ class Connection:
     def _handle(self, frame: memoryview) -> None:
         answer: Answer | bytearray
         peer = self.peer
-        if self._again is not None and (recalled := self._habits.recall(frame)) is not None:
-            habit, correlation_id = recalled
-            version = peer.version = habit.version
-            peer.client_id = habit.client_id
-            answer = self._again(self._broker, habit, correlation_id, peer)
+        if self._again is not None and (recalled := self._templates.recall(frame)) is not None:
+            template, correlation_id = recalled
+            version = peer.version = template.version
+            peer.client_id = template.client_id
+            answer = self._again(self._broker, template, correlation_id, peer)
         else:
             key, version, correlation_id, client_id, at = header = read_header(frame)
             api = APIS.get(key)
@@ -119,8 +119,8 @@ class Connection:
             request = request_reader(api.request, version)(frame, at)
             if isinstance(request, ProduceRequest):
                 if self._again is None:
-                    self._again, self._habits = api.again, Habits()
-                self._habits.learn(frame, header, request)
+                    self._again, self._templates = api.again, ProduceTemplates()
+                self._templates.learn(frame, header, request)
             answer = api.handler(self._broker, request, peer)
         if isinstance(answer, bytearray):
             self.out.append(answer)

@@ -17,7 +17,7 @@ EVICTABLE_AFTER_MS = 120_000
 """A session that was not used for so long gives way to a new one when there are too many."""
 
 Key = tuple[str | bytes, int]
-"""Topic, by name or by id, and partition."""
+"""A partition as the reader names it: TopicPartition, or TopicIdPartition from Fetch v13 on."""
 
 
 class Wanted(NamedTuple):

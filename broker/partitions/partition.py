@@ -88,7 +88,7 @@ class Partition:
         self._alone = False
         """We lead and there is no other replica: what is written is committed."""
         self.epoch_start = 0
-        """Where our reign began.  Until the high watermark is there, we do not know what is committed."""
+        """Where our leader epoch began.  Until the high watermark is there, we do not know what is committed."""
         self._followers: dict[int, Follower] = {}
         self._bells: set[Bell] = set()
 
@@ -111,18 +111,18 @@ class Partition:
         """Take over a newer state.  An older one is history; an equal epoch may still change the ISR."""
         if (state.leader_epoch, state.version) < (self.state.leader_epoch, self.state.version):
             return
-        new_reign = state.leader_epoch != self.state.leader_epoch
+        new_epoch = state.leader_epoch != self.state.leader_epoch
         self.state = state
         self.leads = state.leader == self.node_id
         self._alone = self.leads and tuple(state.replicas) == (self.node_id,)
-        if new_reign and self.leads:
+        if new_epoch and self.leads:
             self.epoch_start = self.log.end_offset
             self.log.begin_epoch(state.leader_epoch)
             self._followers = {each: Follower() for each in state.replicas if each != self.node_id}
         if self.leads:
             self._advance()
-        if new_reign:
-            self.ring()  # whoever waits under the old reign must hear that it is over
+        if new_epoch:
+            self.ring()  # whoever waits under the old epoch must hear that it is over
 
     # -- waiting -------------------------------------------------------------------------------
 
@@ -204,7 +204,7 @@ class Partition:
                     await bell.wait()
                     self.check_leader()
                     if self.state.leader_epoch != epoch:
-                        raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another reign has begun")
+                        raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another leader epoch has begun")
                 if self.too_few:
                     raise BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
                 return

@@ -15,6 +15,7 @@ import trio
 from trilogue.broker.cluster.image import Image, Topic
 from trilogue.broker.config import BrokerConfig
 from trilogue.broker.moving import ON_THE_SPOT_BYTES, ROUNDS_MAX, Move, remove_unfinished
+from trilogue.broker.names import TopicPartition
 from trilogue.broker.partitions.partition import Partition
 from trilogue.storage import cleaner
 from trilogue.storage.directory import DataDirectory
@@ -22,8 +23,6 @@ from trilogue.storage.log import Log
 from trilogue.wire.errors import BrokerError, ErrorCode
 
 logger = logging.getLogger(__name__)
-
-Key = tuple[str, int]
 
 
 class Replicas:
@@ -37,14 +36,14 @@ class Replicas:
     ) -> None:
         self._node_id, self.directories, self._clock_ms = node_id, directories, clock_ms
         self._chance, self._config = chance, config
-        self._partitions: dict[Key, Partition] = {}
-        self._homes: dict[Key, DataDirectory] = {}
+        self._partitions: dict[TopicPartition, Partition] = {}
+        self._homes: dict[TopicPartition, DataDirectory] = {}
         self._doomed: list[tuple[int, DataDirectory, str]] = []  # when to remove which folder of a deleted partition
         self.flushing = 0
         """How many flushes are on their way."""
-        self.moves: dict[Key, Move] = {}
+        self.moves: dict[TopicPartition, Move] = {}
         """Partitions on their way to another directory."""
-        self._on_disk: dict[Key, DataDirectory] = {}
+        self._on_disk: dict[TopicPartition, DataDirectory] = {}
         for directory in directories:
             remove_unfinished(directory)
             for key in directory.partitions():
@@ -72,7 +71,7 @@ class Replicas:
             found.check_leader()
         return found
 
-    def home(self, key: Key) -> DataDirectory:
+    def home(self, key: TopicPartition) -> DataDirectory:
         return self._homes[key]
 
     # -- following the cluster -----------------------------------------------------------------
@@ -170,7 +169,7 @@ class Replicas:
             if image.partition(*key) is None:
                 self._put_aside(home, key)
 
-    def _put_aside(self, home: DataDirectory, key: Key) -> None:
+    def _put_aside(self, home: DataDirectory, key: TopicPartition) -> None:
         folder = Path(home.path, f"{key[0]}-{key[1]}")
         target = Path(home.path, f"{folder.name}.{self._chance.randbytes(16).hex()}-stray")
         logger.warning("%s belongs to no partition we know; it is now %s", folder, target.name)
@@ -290,7 +289,7 @@ class Replicas:
             except OSError as error:
                 directory.fail(error, logs.values())
 
-    def logs_in(self, directory: DataDirectory) -> dict[Key, Log]:
+    def logs_in(self, directory: DataDirectory) -> dict[TopicPartition, Log]:
         return {key: partition.log for key, partition in self._partitions.items() if self._homes[key] is directory}
 
     def _failed(self, partition: Partition, error: OSError) -> None:
@@ -311,7 +310,9 @@ class Replicas:
             directory.close(logs, clean=True, now_ms=self._clock_ms(), broker_epoch=broker_epoch)
 
 
-def save(directory: DataDirectory, logs: Mapping[Key, Log], high_watermarks: Mapping[Key, int]) -> None:
+def save(
+    directory: DataDirectory, logs: Mapping[TopicPartition, Log], high_watermarks: Mapping[TopicPartition, int]
+) -> None:
     directory.save_high_watermarks(high_watermarks)
     directory.save_recovery_points(logs)
     directory.save_log_starts(logs)

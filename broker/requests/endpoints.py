@@ -16,7 +16,7 @@ class Leader(NamedTuple):
     rack: str | None
 
 
-def whereabouts(broker: "Broker", topic: str, topic_id: bytes, partition: int, peer: Peer) -> Leader | None:
+def current_leader(broker: "Broker", topic: str, topic_id: bytes, partition: int, peer: Peer) -> Leader | None:
     """The leader as this client can reach it; a wrong hint would make clients run in circles, so rather none."""
     image = broker.image
     state = image.partition(topic or image.topic_names.get(topic_id, ""), partition)

@@ -9,7 +9,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from trilogue.wire.habits import Habit
+from trilogue.wire.produce_templates import ProduceTemplate
 from trilogue.wire.schema import Request, Response, Versions
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Answer = Response | None | Coroutine[Any, Any, Response | None]
 Q = TypeVar("Q", bound=Request)
 Handler = Callable[["Broker", Any, "Peer"], Answer]
-Again = Callable[["Broker", Habit, int, "Peer"], Answer | bytearray]
+Again = Callable[["Broker", ProduceTemplate, int, "Peer"], Answer | bytearray]
 
 
 class Api(NamedTuple):
@@ -31,7 +31,7 @@ class Api(NamedTuple):
     numbers: range
     """`versions`, for the one who asks with every request."""
     again: Again | None
-    """Handles what has become a habit; answers in bytes if all goes well."""
+    """Handles what has become a template; answers in bytes if all goes well."""
 
 
 APIS: dict[int, Api] = {}

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 from trilogue.broker.config import BrokerConfig
 from trilogue.broker.machines.deadlines import Deadlines
 from trilogue.broker.machines.effects import Effect, Put, Reply, Send, Store, effects
+from trilogue.broker.names import TopicPartition
 from trilogue.broker.transactions.records import from_value, to_put
 from trilogue.broker.transactions.states import PREPARED, RESTING, State
-from trilogue.broker.transactions.transaction import NOBODY, Identity, Place, Transaction
+from trilogue.broker.transactions.transaction import NOBODY, Identity, Transaction
 from trilogue.wire.errors import BrokerError, ErrorCode
 from trilogue.wire.internal.transactions import TransactionLogKey, TransactionLogValue
 
@@ -44,7 +45,7 @@ class WriteMarkers:
     producer_id: int
     epoch: int
     committed: bool
-    partitions: frozenset[Place]
+    partitions: frozenset[TopicPartition]
     version: int
 
 
@@ -100,7 +101,13 @@ class TransactionCoordinator:
 
     @effects
     def add(
-        self, now: float, transactional_id: str, who: Identity, partitions: frozenset[Place], version: int, ticket: Any
+        self,
+        now: float,
+        transactional_id: str,
+        who: Identity,
+        partitions: frozenset[TopicPartition],
+        version: int,
+        ticket: Any,
     ) -> Iterator[Effect]:
         """Partitions are going to be written to.  All of them are added, or none."""
         try:
@@ -117,7 +124,7 @@ class TransactionCoordinator:
 
     @effects
     def verify(
-        self, now: float, transactional_id: str, who: Identity, partitions: frozenset[Place], ticket: Any
+        self, now: float, transactional_id: str, who: Identity, partitions: frozenset[TopicPartition], ticket: Any
     ) -> Iterator[Effect]:
         """For each of these partitions whether it has been added, or else why it may not be written to."""
         try:

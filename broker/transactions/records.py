@@ -3,15 +3,16 @@
 from collections import defaultdict
 
 from trilogue.broker.machines.effects import Put
+from trilogue.broker.names import TopicPartition
 from trilogue.broker.transactions.states import BY_NUMBER, State
-from trilogue.broker.transactions.transaction import Place, Transaction
+from trilogue.broker.transactions.transaction import Transaction
 from trilogue.wire.internal.transactions import TransactionLogKey, TransactionLogValue
 
 VERSION = 1
 """With tagged fields: what Kafka writes from transaction.version 1 on."""
 
 
-def by_topic(partitions: frozenset[Place]) -> list[tuple[str, list[int]]]:
+def by_topic(partitions: frozenset[TopicPartition]) -> list[tuple[str, list[int]]]:
     """Partitions under the names of their topics, in order."""
     found: dict[str, list[int]] = defaultdict(list)
     for topic, index in sorted(partitions):

@@ -12,6 +12,7 @@ it is one behind.
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from trilogue.broker.names import TopicPartition
 from trilogue.broker.transactions.states import NEXT, PREPARED, RESTING, State
 from trilogue.wire.errors import BrokerError, ErrorCode
 
@@ -23,9 +24,6 @@ MAX_EPOCH = 2**15 - 1
 
 BUMPS = 2
 """From this version on the end of a transaction raises the epoch."""
-
-Place = tuple[str, int]
-"""Topic and partition."""
 
 
 class Identity(NamedTuple):
@@ -44,7 +42,7 @@ class Transaction:
     timeout_ms: int
     updated_ms: int
     state: State = State.EMPTY
-    partitions: frozenset[Place] = frozenset()
+    partitions: frozenset[TopicPartition] = frozenset()
     started_ms: int = -1
     version: int = 0
     """Of the client that moved it last."""
@@ -127,7 +125,7 @@ class Transaction:
         if self.state in PREPARED:
             raise BrokerError(ErrorCode.CONCURRENT_TRANSACTIONS, "the transaction before is not complete")
 
-    def add(self, now_ms: int, who: Identity, partitions: frozenset[Place], version: int) -> "Transaction":
+    def add(self, now_ms: int, who: Identity, partitions: frozenset[TopicPartition], version: int) -> "Transaction":
         """Partitions are going to be written to; the first begins the transaction.  Itself, if nothing is new."""
         self.check(who)
         if self.state is not State.ONGOING:
@@ -196,8 +194,8 @@ class Transaction:
     def _must_agree(self, committed: bool) -> None:
         """What has been decided cannot be decided otherwise; where nothing was, nothing can be repeated."""
         if self.state is State.EMPTY or committed != self.committed:
-            wish = "committed" if committed else "aborted"
-            raise BrokerError(ErrorCode.INVALID_TXN_STATE, f"it is {self.state.value}, and cannot be {wish}")
+            end = "committed" if committed else "aborted"
+            raise BrokerError(ErrorCode.INVALID_TXN_STATE, f"it is {self.state.value}, and cannot be {end}")
 
     def _decide(self, now_ms: int, committed: bool, version: int, new_id: int) -> "Transaction":
         state = State.PREPARE_COMMIT if committed else State.PREPARE_ABORT

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (23): where a leader's reign ended, to find out where two logs part."""
+"""OffsetForLeaderEpoch (23): where a leader epoch ended, to find out where two logs part."""
 
 from trilogue.wire.schema import Int16, Int32, Int64, Request, Response, String, Struct, field
 

@@ -55,7 +55,7 @@ def state(replicas, leader, epoch, isr, life=None) -> PartitionState:
     return PartitionState(replicas, leader, epoch, isr, 10 * leader if life is None else life)
 
 
-def wish(name="t", partitions=-1, factor=-1, assignments=None, configs=None) -> NewTopic:
+def new_topic(name="t", partitions=-1, factor=-1, assignments=None, configs=None) -> NewTopic:
     return NewTopic(name, partitions, factor, assignments or {}, configs or {})
 
 
@@ -63,7 +63,7 @@ def wish(name="t", partitions=-1, factor=-1, assignments=None, configs=None) -> 
 
 
 def test_a_topic_gets_the_defaults_and_its_first_leaders():
-    made = plan_topic(cluster(1, 2), wish(), ID, TWO, start=0)
+    made = plan_topic(cluster(1, 2), new_topic(), ID, TWO, start=0)
 
     assert made == Topic(
         "t",
@@ -73,7 +73,7 @@ def test_a_topic_gets_the_defaults_and_its_first_leaders():
 
 
 def test_what_is_stored_is_what_is_read_again():
-    made = plan_topic(cluster(1, 2), wish(), ID, TWO, start=0)
+    made = plan_topic(cluster(1, 2), new_topic(), ID, TWO, start=0)
     ops = create_ops(made, {"cleanup.policy": "compact"}, controller_epoch=5)
 
     image = Image().apply({op.path: Node(op.data, 0, 7) for op in ops})
@@ -86,24 +86,24 @@ def test_what_is_stored_is_what_is_read_again():
 @pytest.mark.parametrize(
     ("new", "code", "said"),
     [
-        (wish(""), ErrorCode.INVALID_TOPIC_EXCEPTION, "the empty string is not allowed"),
-        (wish(".."), ErrorCode.INVALID_TOPIC_EXCEPTION, "'..' is not allowed"),
-        (wish("../../etc"), ErrorCode.INVALID_TOPIC_EXCEPTION, "characters other than ASCII alphanumerics"),
-        (wish("a\x00b"), ErrorCode.INVALID_TOPIC_EXCEPTION, "characters other than ASCII alphanumerics"),
-        (wish("é"), ErrorCode.INVALID_TOPIC_EXCEPTION, "characters other than ASCII alphanumerics"),
-        (wish("a" * 250), ErrorCode.INVALID_TOPIC_EXCEPTION, "longer than the max allowed length 249"),
-        (wish("there"), ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 'there' already exists."),
-        (wish("the.re"), ErrorCode.INVALID_TOPIC_EXCEPTION, "collides with existing topic: the_re"),
-        (wish(partitions=0), ErrorCode.INVALID_PARTITIONS, "non-positive"),
-        (wish(partitions=10_001), ErrorCode.POLICY_VIOLATION, "Excessively large"),
-        (wish(factor=0), ErrorCode.INVALID_REPLICATION_FACTOR, "larger than 0"),
-        (wish(factor=2), ErrorCode.INVALID_REPLICATION_FACTOR, "only 1 broker(s) are registered"),
-        (wish(partitions=1, assignments={0: [1]}), ErrorCode.INVALID_REQUEST, "numPartitions was not set to -1"),
-        (wish(factor=1, assignments={0: [1]}), ErrorCode.INVALID_REQUEST, "replication factor was not set to -1"),
-        (wish(assignments={1: [1]}), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "consecutive 0-based"),
-        (wish(assignments={0: []}), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "empty replica list"),
-        (wish(assignments={0: [1, 1]}), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "more than once"),
-        (wish(assignments={0: [9]}), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "no such broker"),
+        (new_topic(""), ErrorCode.INVALID_TOPIC_EXCEPTION, "the empty string is not allowed"),
+        (new_topic(".."), ErrorCode.INVALID_TOPIC_EXCEPTION, "'..' is not allowed"),
+        (new_topic("../../etc"), ErrorCode.INVALID_TOPIC_EXCEPTION, "characters other than ASCII alphanumerics"),
+        (new_topic("a\x00b"), ErrorCode.INVALID_TOPIC_EXCEPTION, "characters other than ASCII alphanumerics"),
+        (new_topic("é"), ErrorCode.INVALID_TOPIC_EXCEPTION, "characters other than ASCII alphanumerics"),
+        (new_topic("a" * 250), ErrorCode.INVALID_TOPIC_EXCEPTION, "longer than the max allowed length 249"),
+        (new_topic("there"), ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 'there' already exists."),
+        (new_topic("the.re"), ErrorCode.INVALID_TOPIC_EXCEPTION, "collides with existing topic: the_re"),
+        (new_topic(partitions=0), ErrorCode.INVALID_PARTITIONS, "non-positive"),
+        (new_topic(partitions=10_001), ErrorCode.POLICY_VIOLATION, "Excessively large"),
+        (new_topic(factor=0), ErrorCode.INVALID_REPLICATION_FACTOR, "larger than 0"),
+        (new_topic(factor=2), ErrorCode.INVALID_REPLICATION_FACTOR, "only 1 broker(s) are registered"),
+        (new_topic(partitions=1, assignments={0: [1]}), ErrorCode.INVALID_REQUEST, "numPartitions was not set to -1"),
+        (new_topic(factor=1, assignments={0: [1]}), ErrorCode.INVALID_REQUEST, "replication factor was not set to -1"),
+        (new_topic(assignments={1: [1]}), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "consecutive 0-based"),
+        (new_topic(assignments={0: []}), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "empty replica list"),
+        (new_topic(assignments={0: [1, 1]}), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "more than once"),
+        (new_topic(assignments={0: [9]}), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "no such broker"),
     ],
 )
 def test_what_cannot_be_a_topic(new, code, said):
@@ -117,7 +117,7 @@ def test_what_cannot_be_a_topic(new, code, said):
 
 
 def test_the_longest_name_is_legal():
-    assert plan_topic(cluster(1), wish("a" * 249), ID, ONE, start=0).name == "a" * 249
+    assert plan_topic(cluster(1), new_topic("a" * 249), ID, ONE, start=0).name == "a" * 249
 
 
 def test_replicas_are_spread_and_never_twice_on_one_broker():
@@ -178,7 +178,7 @@ def test_when_a_leader_dies_the_first_living_replica_in_sync_leads():
     assert elections(image) == [Change("t", 0, state((1, 3, 2), 2, 5, (2,)))]
 
 
-def test_a_leader_that_has_started_anew_begins_a_new_reign():
+def test_a_leader_that_has_started_anew_begins_a_new_leader_epoch():
     image = cluster(1, topics=[topic(state((1,), 1, 4, (1,), life=9))])
 
     assert elections(image) == [Change("t", 0, state((1,), 1, 5, (1,)))]
@@ -188,7 +188,7 @@ def test_without_a_replica_in_sync_there_is_no_leader_and_the_isr_stays():
     alone = state((1, 2), 1, 4, (1,))
     image = cluster(2, topics=[topic(alone)])
 
-    nobody = alone._replace(leader=NO_LEADER, leader_epoch=5, leader_life=-1)
+    nobody = alone._replace(leader=NO_LEADER, leader_epoch=5, leader_broker_epoch=-1)
     assert elections(image) == [Change("t", 0, nobody)]
     assert elections(cluster(2, topics=[topic(nobody)])) == [], "which is known already"
 

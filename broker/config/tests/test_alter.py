@@ -6,7 +6,7 @@ import pytest
 
 from trilogue.broker.cluster.image import Image, Topic
 from trilogue.broker.config import BrokerConfig
-from trilogue.broker.config.alter import Asked, Change, Operation, ResourceType, Scene, decide, doubts
+from trilogue.broker.config.alter import Asked, Change, Operation, ResourceType, Scene, decide, objections
 from trilogue.wire.errors import BrokerError, ErrorCode
 
 SET, DELETE, APPEND, SUBTRACT = Operation
@@ -36,11 +36,11 @@ def refusal(asked: Asked, at: Scene | None = None) -> tuple[ErrorCode, str | Non
     return caught.value.code, caught.value.message
 
 
-class TestDoubts:
+class TestObjections:
     def test_a_resource_named_twice_is_refused_each_time(self):
         asked = [topic(("retention.ms", SET, "1")), topic(), topic(name="u")]
         twice = (ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-        assert [error and (error.code, error.message) for error in doubts(asked)] == [twice, twice, None]
+        assert [error and (error.code, error.message) for error in objections(asked)] == [twice, twice, None]
 
     @pytest.mark.parametrize(
         ("changes", "message"),
@@ -53,12 +53,12 @@ class TestDoubts:
         ],
     )
     def test_a_change_is_said_once_and_says_something(self, changes, message):
-        [error] = doubts([topic(*changes)])
+        [error] = objections([topic(*changes)])
         assert error is not None
         assert (error.code, error.message) == (ErrorCode.INVALID_REQUEST, message)
 
     def test_nothing_need_be_said_to_unset(self):
-        assert list(doubts([topic(("retention.ms", DELETE, None))])) == [None]
+        assert list(objections([topic(("retention.ms", DELETE, None))])) == [None]
 
 
 class TestTopics:

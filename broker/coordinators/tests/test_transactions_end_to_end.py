@@ -53,10 +53,10 @@ def end(name: str, producer_id: int, epoch: int, committed: bool) -> EndTxnReque
 
 
 def create(topic: str, partitions: int = PARTITIONS) -> CreateTopicsRequest:
-    wish = CreateTopicsRequest.Topic(
+    topic = CreateTopicsRequest.Topic(
         name=topic, num_partitions=partitions, replication_factor=1, assignments=[], configs=[]
     )
-    return CreateTopicsRequest(topics=[wish], timeout_ms=5000)
+    return CreateTopicsRequest(topics=[topic], timeout_ms=5000)
 
 
 def write(name: str, producer_id: int, epoch: int, sequence: int, place: tuple[str, int], value: bytes) -> Any:
@@ -265,11 +265,11 @@ def test_a_marker_waits_for_a_leader_that_is_not_there(tmp_path):
             me = await begun(broker, ("orders", 0))
             tried = []
 
-            async def elsewhere(node_id: int, request: Any, version: int, answer: Any) -> Any:
+            async def other_broker(node_id: int, request: Any, version: int, answer: Any) -> Any:
                 tried.append((node_id, request.markers[0].topics[0].name, version))
                 raise BrokerError(ErrorCode.BROKER_NOT_AVAILABLE)
 
-            broker.elsewhere = elsewhere
+            broker.inter_broker = other_broker
             broker.node_id = 99
             await ask(broker, end("shop", me.producer_id, 0, True), 4)
             await trio.sleep(0.03)

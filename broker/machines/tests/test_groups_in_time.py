@@ -49,7 +49,7 @@ async def running(folder, **settings):
         ask = Asker(broker)
         await ask(FindCoordinatorRequest(key="g", key_type=0), 3)
         if "t" not in broker.image.topics:
-            await broker.office.create_topic(NewTopic("t", 2, 1, {}, {}), (1, 1))
+            await broker.controller.create_topic(NewTopic("t", 2, 1, {}, {}), (1, 1))
         yield ask
         broker.stop()
 

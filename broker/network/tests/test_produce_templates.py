@@ -1,4 +1,4 @@
-"""A producer that has formed a habit hears what one hears that has just come."""
+"""A producer that has formed a template hears what one hears that has just come."""
 
 import contextlib
 import socket
@@ -7,7 +7,7 @@ import pytest
 
 from trilogue.broker.network.tests.test_gate import make_topic
 from trilogue.broker.tests.running import Raw, running
-from trilogue.wire import habits
+from trilogue.wire import produce_templates
 from trilogue.wire.apis.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from trilogue.wire.apis.fetch import FetchRequest, FetchResponse
 from trilogue.wire.apis.metadata import MetadataRequest, MetadataResponse
@@ -36,9 +36,9 @@ def producing(broker):
 
 @pytest.fixture
 def recalled(monkeypatch):
-    """How many requests were recalled: a habit that nobody follows would pass every test here."""
+    """How many requests were recalled: a template that nobody follows would pass every test here."""
     counted = []
-    recall = habits.Habits.recall
+    recall = produce_templates.ProduceTemplates.recall
 
     def counting(self, frame):
         found = recall(self, frame)
@@ -46,7 +46,7 @@ def recalled(monkeypatch):
             counted.append(found[1])
         return found
 
-    monkeypatch.setattr(habits.Habits, "recall", counting)
+    monkeypatch.setattr(produce_templates.ProduceTemplates, "recall", counting)
     return counted
 
 

@@ -2,8 +2,9 @@
 
 from trilogue.broker.config import BrokerConfig
 from trilogue.broker.machines.effects import Effect, Reply, Send, Store
+from trilogue.broker.names import TopicPartition
 from trilogue.broker.transactions.coordinator import Outcome, TransactionCoordinator, WriteMarkers
-from trilogue.broker.transactions.transaction import NOBODY, Identity, Place, Transaction
+from trilogue.broker.transactions.transaction import NOBODY, Identity, Transaction
 
 ORDERS_0, ORDERS_1, BILLS_0 = ("orders", 0), ("orders", 1), ("bills", 0)
 INDEX = 7
@@ -48,10 +49,10 @@ class Desk:
             self.next_id += 1
         return self.carry_out(self.machine.initialise(now, name, timeout_ms, who, new_id, "ticket"))
 
-    def add(self, now: float, who: Identity, *places: Place, name: str = "shop", version: int = 0) -> Outcome:
+    def add(self, now: float, who: Identity, *places: TopicPartition, name: str = "shop", version: int = 0) -> Outcome:
         return self.carry_out(self.machine.add(now, name, who, frozenset(places), version, "ticket"))
 
-    def verify(self, now: float, who: Identity, *places: Place, name: str = "shop") -> object:
+    def verify(self, now: float, who: Identity, *places: TopicPartition, name: str = "shop") -> object:
         return self.carry_out(self.machine.verify(now, name, who, frozenset(places), "ticket"))
 
     def end(self, now: float, who: Identity, committed: bool, version: int = 0, name: str = "shop") -> Outcome:

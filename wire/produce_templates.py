@@ -21,7 +21,7 @@ from trilogue.wire.errors import MalformedMessage
 from trilogue.wire.frame import SIZE, Header, write_request, write_response
 from trilogue.wire.runtime import put_uvarint, uvarint
 
-HABITS_MAX = 64
+TEMPLATES_MAX = 64
 """So many requests of a connection are remembered: one for each partition it writes to, as a rule."""
 
 LENGTHS_MAX = 4
@@ -37,7 +37,7 @@ MARK = -0x0123456789ABCDEF, -0x1032547698BADCFE, -0x77665544332211EE
 """Numbers that are in no answer, to see where those of an answer are."""
 
 
-class Habit:
+class ProduceTemplate:
     """One request for one partition, and how it is answered if all goes well."""
 
     __slots__ = ("_answer", "_numbers_at", "client_id", "data", "request", "topic", "version")
@@ -67,22 +67,22 @@ class Habit:
         return out
 
 
-class Habits:
+class ProduceTemplates:
     """Those of one connection."""
 
     __slots__ = ("_known", "_lengths", "_room")
 
     def __init__(self) -> None:
-        self._known: dict[bytes, Habit] = {}
+        self._known: dict[bytes, ProduceTemplate] = {}
         self._lengths: list[int] = []
         """Where the sizes of records stood so far."""
-        self._room = HABITS_MAX
+        self._room = TEMPLATES_MAX
 
-    def recall(self, frame: memoryview) -> tuple[Habit, int] | None:
+    def recall(self, frame: memoryview) -> tuple[ProduceTemplate, int] | None:
         """What this frame says, if it was said before with other records; and its correlation id."""
         for at in self._lengths:
-            habit = self._known.get(bytes(frame[FIRST.size : at]))
-            if habit is not None:
+            template = self._known.get(bytes(frame[FIRST.size : at]))
+            if template is not None:
                 break
         else:
             return None
@@ -92,10 +92,10 @@ class Habits:
         except (IndexError, MalformedMessage):
             return None
         end = at + size - 1
-        if key != ProduceRequest.api_key or version != habit.version or end <= at or frame[end:] != TAIL:
+        if key != ProduceRequest.api_key or version != template.version or end <= at or frame[end:] != TAIL:
             return None
-        habit.data.records = frame[at:end]
-        return habit, correlation_id
+        template.data.records = frame[at:end]
+        return template, correlation_id
 
     def learn(self, frame: memoryview, header: Header, request: ProduceRequest) -> None:
         """Remember a request that was read from this frame, if it is of the kind that comes again."""
@@ -116,4 +116,4 @@ class Habits:
             if len(self._lengths) == LENGTHS_MAX:
                 return
             self._lengths.append(at)
-        self._known[bytes(frame[FIRST.size : at])] = Habit(header, request)
+        self._known[bytes(frame[FIRST.size : at])] = ProduceTemplate(header, request)

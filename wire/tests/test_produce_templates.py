@@ -8,7 +8,7 @@ import pytest
 from trilogue.wire.apis.produce import ProduceRequest, ProduceResponse
 from trilogue.wire.errors import MalformedMessage
 from trilogue.wire.frame import read_header, read_request, write_request, write_response
-from trilogue.wire.habits import HABITS_MAX, LENGTHS_MAX, Habit, Habits
+from trilogue.wire.produce_templates import LENGTHS_MAX, TEMPLATES_MAX, ProduceTemplate, ProduceTemplates
 from trilogue.wire.tests.test_hostile import mutated
 
 FLEXIBLE = range(9, 14)
@@ -26,27 +26,27 @@ def framed(request, version, correlation_id=7, client_id="app"):
     return memoryview(b"".join(write_request(request, version, correlation_id, client_id)))[4:]
 
 
-def learn(habits, frame):
+def learn(templates, frame):
     header = read_header(frame)
-    habits.learn(frame, header, read_request(frame, header, ProduceRequest))
+    templates.learn(frame, header, read_request(frame, header, ProduceRequest))
 
 
 def knowing(*frames):
-    habits = Habits()
+    templates = ProduceTemplates()
     for frame in frames:
-        learn(habits, frame)
-    return habits
+        learn(templates, frame)
+    return templates
 
 
 @pytest.mark.parametrize("version", FLEXIBLE)
 @pytest.mark.parametrize("size", [1, 126, 127, 16_382, 16_383, 2_097_150, 2_097_151])
 def test_what_came_before_comes_back_with_its_new_records(version, size):
-    habits = knowing(framed(asked(version, b"first"), version))
+    templates = knowing(framed(asked(version, b"first"), version))
     request = asked(version, bytes(size))
 
-    habit, correlation_id = habits.recall(framed(request, version, 8))
+    template, correlation_id = templates.recall(framed(request, version, 8))
 
-    assert (habit.request, correlation_id, habit.version, habit.client_id) == (request, 8, version, "app")
+    assert (template.request, correlation_id, template.version, template.client_id) == (request, 8, version, "app")
 
 
 @pytest.mark.parametrize("version", FLEXIBLE)
@@ -59,7 +59,7 @@ def test_its_answer_is_the_one_that_would_have_been_written(version):
         responses=[ProduceResponse.Topic(name=topic.name, topic_id=topic.topic_id, partition_responses=[done])]
     )
 
-    answer = Habit(read_header(frame), request).answer(99, 2**40, -1, 3)
+    answer = ProduceTemplate(read_header(frame), request).answer(99, 2**40, -1, 3)
 
     assert answer == b"".join(write_response(response, version, 99))
 
@@ -101,22 +101,22 @@ def test_what_is_not_remembered(frame):
 
 def test_partitions_and_topics_of_a_producer_are_remembered_side_by_side():
     places = [(topic, index) for topic in ("a", "bb", "ccc") for index in range(8)]
-    habits = knowing(*(framed(asked(9, b"first", topic=topic, index=index), 9) for topic, index in places))
+    templates = knowing(*(framed(asked(9, b"first", topic=topic, index=index), 9) for topic, index in places))
 
     for topic, index in places:
         request = asked(9, b"next", topic=topic, index=index)
-        habit, _ = habits.recall(framed(request, 9))
-        assert habit.request == request
+        template, _ = templates.recall(framed(request, 9))
+        assert template.request == request
 
 
 def test_there_is_an_end_to_what_a_connection_remembers():
-    partitions = [framed(asked(9, b"x", index=index), 9) for index in range(HABITS_MAX + 1)]
-    habits = knowing(*partitions)
-    assert [habits.recall(frame) is not None for frame in partitions] == [True] * HABITS_MAX + [False]
+    partitions = [framed(asked(9, b"x", index=index), 9) for index in range(TEMPLATES_MAX + 1)]
+    templates = knowing(*partitions)
+    assert [templates.recall(frame) is not None for frame in partitions] == [True] * TEMPLATES_MAX + [False]
 
     topics = [framed(asked(9, b"x", topic="t" * size), 9) for size in range(1, LENGTHS_MAX + 2)]
-    habits = knowing(*topics)
-    assert [habits.recall(frame) is not None for frame in topics] == [True] * LENGTHS_MAX + [False]
+    templates = knowing(*topics)
+    assert [templates.recall(frame) is not None for frame in topics] == [True] * LENGTHS_MAX + [False]
 
 
 def test_hostile_frames_are_left_to_the_reader_or_understood_as_it_does():
@@ -124,16 +124,16 @@ def test_hostile_frames_are_left_to_the_reader_or_understood_as_it_does():
     recalled = left = 0
     for version in cycle(FLEXIBLE):
         frame = framed(asked(version, chance.randbytes(chance.choice([1, 60, 126, 127, 300]))), version)
-        habits = knowing(frame, framed(asked(version, b"2", topic="payments", index=1), version))
+        templates = knowing(frame, framed(asked(version, b"2", topic="payments", index=1), version))
         changed = memoryview(mutated(bytes(frame), chance))
-        found = habits.recall(changed)
+        found = templates.recall(changed)
         if found is None:
             left += 1
         else:
-            habit, correlation_id = found
+            template, correlation_id = found
             header = read_header(changed)
-            assert (habit.version, correlation_id, habit.client_id) == header[1:4], changed.hex()
-            assert habit.request == read_request(changed, header, ProduceRequest), changed.hex()
+            assert (template.version, correlation_id, template.client_id) == header[1:4], changed.hex()
+            assert template.request == read_request(changed, header, ProduceRequest), changed.hex()
             recalled += 1
         if recalled + left == 20_000:
             break
@@ -142,8 +142,8 @@ def test_hostile_frames_are_left_to_the_reader_or_understood_as_it_does():
 
 def test_a_frame_cut_short_anywhere_is_not_recalled():
     frame = framed(asked(9, bytes(300)), 9)
-    habits = knowing(frame)
+    templates = knowing(frame)
 
-    assert [habits.recall(frame[:end]) for end in range(len(frame))] == [None] * len(frame)
+    assert [templates.recall(frame[:end]) for end in range(len(frame))] == [None] * len(frame)
     with pytest.raises(MalformedMessage):
         read_request(frame[:-1], read_header(frame), ProduceRequest)
