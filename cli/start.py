@@ -11,6 +11,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from trilogue import __version__
 from trilogue.cli.failed import Failed
 
 if TYPE_CHECKING:
-    from trilogue.broker.server import Broker
+    from trilogue.broker.server import Server
 
 DEFAULT_PORT = 9092
 PORT_MAX = 65535
@@ -56,7 +57,7 @@ def run(options: argparse.Namespace) -> None:
         elif "log.dirs" not in settings and "log.dir" not in settings:
             settings["log.dirs"] = "trilogue-data"
         try:
-            serve(BrokerConfig.parse(settings), options)
+            run_until_stopped(BrokerConfig.parse(settings), options)
         except (CannotStart, ConfigError) as problem:
             raise Failed(str(problem)) from None
 
@@ -117,30 +118,30 @@ def listener_name(number: int) -> str:
     return "PLAINTEXT" if number == 0 else f"PLAINTEXT{number + 1}"
 
 
-def serve(config: object, options: argparse.Namespace) -> None:
+def run_until_stopped(config: object, options: argparse.Namespace) -> None:
     import trio
 
     from trilogue.broker.cluster.local import LocalStore
     from trilogue.broker.config import BrokerConfig
     from trilogue.broker.network.listeners import CannotStart
-    from trilogue.broker.server import Broker
+    from trilogue.broker.server import Server, serve
 
     assert isinstance(config, BrokerConfig)
 
     async def main() -> None:
         # What keeps nothing needs no file for its metadata either.
-        broker = Broker(config, store=LocalStore() if options.ephemeral else None)
+        store = LocalStore() if options.ephemeral else None
         async with trio.open_nursery() as nursery:
             with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-                await nursery.start(broker.run)
-                announce(broker, options.port_file)
-                nursery.start_soon(stop_at_signal, broker, signals)
-                await broker.stopped.wait()
+                running: Server = await nursery.start(partial(serve, config, store=store))
+                announce(running, options.port_file)
+                nursery.start_soon(stop_at_signal, running, signals)
+                await running.stopped.wait()
                 nursery.cancel_scope.cancel()
 
-    async def stop_at_signal(broker: Broker, signals: object) -> None:
+    async def stop_at_signal(running: Server, signals: object) -> None:
         async for _ in signals:  # type: ignore[attr-defined]
-            broker.stop()
+            running.stop()
 
     try:
         trio.run(main)
@@ -158,14 +159,14 @@ def first(group: BaseException) -> BaseException:
     return group
 
 
-def announce(broker: "Broker", port_file: Path | None) -> None:
-    where = ", ".join(f"{each.host or '*'}:{each.port}" for each in broker.listeners)
-    kept = ", ".join(directory.path for directory in broker.replicas.directories)
+def announce(running: "Server", port_file: Path | None) -> None:
+    where = ", ".join(f"{each.host or '*'}:{each.port}" for each in running.listeners)
+    kept = ", ".join(directory.path for directory in running.broker.replicas.directories)
     print(f"trilogue {__version__} listens on {where}; data in {kept}", flush=True)
     if port_file is not None:
         temporary = port_file.with_name(f"{port_file.name}.tmp")
         try:
-            temporary.write_text(f"{broker.listeners[0].port}\n")
+            temporary.write_text(f"{running.listeners[0].port}\n")
             temporary.rename(port_file)  # whoever waits for the file finds it whole
         except OSError as error:
             raise Failed(f"--port-file {port_file} cannot be written: {error.strerror}") from None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -16,7 +17,7 @@ import trio
 
 from trilogue.broker.cluster.local import LocalStore
 from trilogue.broker.config import DEVELOPMENT, BrokerConfig
-from trilogue.broker.server import Broker as Server
+from trilogue.broker.server import Server, serve
 from trilogue.testing.settings import scratch, texts
 
 T = TypeVar("T")
@@ -39,11 +40,10 @@ class AsyncBroker:
         with ExitStack() as stack:
             path = stack.enter_context(scratch())
             config = BrokerConfig.parse({**DEVELOPMENT, "log.dirs": path, **self._settings})
-            self.server = Server(config, store=LocalStore())
             self._cleanup = stack.pop_all()
         self._inside = await self._nursery.__aenter__()
         try:
-            await self._inside.start(self.server.run)
+            self.server = await self._inside.start(partial(serve, config, store=LocalStore()))
         except BaseException as error:
             await self._leave(error)
             raise
@@ -88,15 +88,15 @@ class AsyncBroker:
 
     def advance(self, seconds: float) -> None:
         """Put the clock forward that records and retention go by.  Time-outs go by another, which does not move."""
-        self.server.clock.advance(seconds)
+        self.server.broker.clock.advance(seconds)
 
     async def run_retention(self) -> None:
         """Delete now what is too old or too much, by the topics' settings."""
-        await self.server.replicas.expire()
+        await self.server.broker.upkeep.expire()
 
     async def run_compaction(self) -> None:
         """Compact now what is dirty enough, by the topics' settings."""
-        await self.server.replicas.compact()
+        await self.server.broker.upkeep.compact()
 
 
 class Broker:

@@ -4,17 +4,15 @@ To its coordinator that is one more partition: the one of __consumer_offsets whe
 if it is not there.  v2+: fenced producers hear PRODUCER_FENCED.  Clients of transaction.version 2 do not send this.
 """
 
-from collections.abc import Coroutine
-from typing import Any
-
-from trilogue.broker.coordinators.ask_transaction import coordinator, heard
+from trilogue.broker.broker import Broker
+from trilogue.broker.coordinators.ask_transaction import ask_transaction, fenced_code
 from trilogue.broker.coordinators.lookup import ensure_topic, partition_of
 from trilogue.broker.names import OFFSETS_TOPIC
-from trilogue.broker.requests.later import then
+from trilogue.broker.requests.later import Later, settled, then
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.server import Broker
-from trilogue.broker.transactions.coordinator import Outcome
+from trilogue.broker.security.operations import Operation
+from trilogue.broker.transactions.coordinator import Outcome, TransactionCoordinator
 from trilogue.broker.transactions.transaction import Identity
 from trilogue.wire.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
@@ -25,33 +23,28 @@ KNOWS_FENCED = 2
 @handles(AddOffsetsToTxnRequest)
 def add_offsets_to_txn(
     broker: Broker, request: AddOffsetsToTxnRequest, peer: Peer
-) -> AddOffsetsToTxnResponse | Coroutine[Any, Any, AddOffsetsToTxnResponse]:
+) -> AddOffsetsToTxnResponse | Later[AddOffsetsToTxnResponse]:
     version = peer.version
 
     def shape(outcome: Outcome) -> AddOffsetsToTxnResponse:
-        return AddOffsetsToTxnResponse(error_code=heard(outcome.error, version, KNOWS_FENCED))
+        return AddOffsetsToTxnResponse(error_code=fenced_code(outcome.error, version, KNOWS_FENCED))
 
     if not request.transactional_id:
         return shape(Outcome(ErrorCode.INVALID_REQUEST))
-    if OFFSETS_TOPIC not in broker.image.topics:
-        return then(make_and_add(broker, request), shape)
-    try:
-        return then(add(broker, request), shape)
-    except BrokerError as error:
-        return shape(Outcome(error.code))
+    there = OFFSETS_TOPIC in broker.image.topics
+    return then(add(broker, request, peer) if there else make_and_add(broker, request, peer), shape)
 
 
-async def make_and_add(broker: Broker, request: AddOffsetsToTxnRequest) -> Outcome:
+async def make_and_add(broker: Broker, request: AddOffsetsToTxnRequest, peer: Peer) -> Outcome:
     try:
         await ensure_topic(broker, OFFSETS_TOPIC)
-        answer = add(broker, request)
     except BrokerError as error:
         return Outcome(error.code)
-    return answer if isinstance(answer, Outcome) else await answer
+    return await settled(add(broker, request, peer))
 
 
-def add(broker: Broker, request: AddOffsetsToTxnRequest) -> Outcome | Coroutine[Any, Any, Outcome]:
-    place = (OFFSETS_TOPIC, partition_of(broker, OFFSETS_TOPIC, request.group_id))
-    shard, machine = coordinator(broker, request.transactional_id)
-    who = Identity(request.producer_id, request.producer_epoch)
-    return shard.ask(machine.add, request.transactional_id, who, frozenset({place}), 0, refuse=Outcome)
+def add(broker: Broker, request: AddOffsetsToTxnRequest, peer: Peer) -> Outcome | Later[Outcome]:
+    partitions = frozenset({(OFFSETS_TOPIC, partition_of(broker, OFFSETS_TOPIC, request.group_id))})
+    whose, who = request.transactional_id, Identity(request.producer_id, request.producer_epoch)
+    act = TransactionCoordinator.add
+    return ask_transaction(broker, peer, Operation.WRITE, whose, act, who, partitions, 0, refuse=Outcome)

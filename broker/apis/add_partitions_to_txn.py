@@ -5,16 +5,13 @@ hear PRODUCER_FENCED.  v4+ is for brokers: several transactions at once, and `ve
 were added.  Kafka never answers a request for no transactions; we do.
 """
 
-from collections.abc import Coroutine
-from typing import Any
-
-from trilogue.broker.coordinators.ask_transaction import Verdicts, coordinator, heard
-from trilogue.broker.names import TopicPartition, is_internal
-from trilogue.broker.requests.later import then
+from trilogue.broker.broker import Broker
+from trilogue.broker.coordinators.ask_transaction import Verdicts, add_partitions, fenced_code, verify_partitions
+from trilogue.broker.names import is_internal
+from trilogue.broker.requests.later import Later, settled, then
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.server import Broker
-from trilogue.broker.transactions.coordinator import Outcome
+from trilogue.broker.security.operations import Operation
 from trilogue.broker.transactions.records import by_topic
 from trilogue.broker.transactions.transaction import BUMPS, Identity
 from trilogue.wire.apis.add_partitions_to_txn import (
@@ -24,7 +21,7 @@ from trilogue.wire.apis.add_partitions_to_txn import (
     Topic,
     TopicResult,
 )
-from trilogue.wire.errors import BrokerError, ErrorCode
+from trilogue.wire.errors import ErrorCode
 
 Asked = AddPartitionsToTxnRequest.Transaction
 KNOWS_FENCED = 2
@@ -34,7 +31,7 @@ FROM_BROKERS = 4
 @handles(AddPartitionsToTxnRequest)
 def add_partitions_to_txn(
     broker: Broker, request: AddPartitionsToTxnRequest, peer: Peer
-) -> AddPartitionsToTxnResponse | Coroutine[Any, Any, AddPartitionsToTxnResponse]:
+) -> AddPartitionsToTxnResponse | Later[AddPartitionsToTxnResponse]:
     version = peer.version
     if version < FROM_BROKERS:
         asked = Asked(
@@ -45,50 +42,40 @@ def add_partitions_to_txn(
             topics=request.v3_and_below_topics,
         )
         return then(
-            decide(broker, asked, version),
+            decide(broker, asked, peer),
             lambda verdicts: AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results(verdicts, version)),
         )
-    return several(broker, request.transactions, version)
+    return several(broker, request.transactions, peer)
 
 
-async def several(broker: Broker, transactions: list[Asked], version: int) -> AddPartitionsToTxnResponse:
-    answers = []
-    for asked in transactions:
-        verdicts = decide(broker, asked, version)
-        if not isinstance(verdicts, dict):
-            verdicts = await verdicts
-        answers.append(
+async def several(broker: Broker, transactions: list[Asked], peer: Peer) -> AddPartitionsToTxnResponse:
+    return AddPartitionsToTxnResponse(
+        results_by_transaction=[
             AddPartitionsToTxnResponse.Transaction(
-                transactional_id=asked.transactional_id, topic_results=results(verdicts, version)
+                transactional_id=asked.transactional_id,
+                topic_results=results(await settled(decide(broker, asked, peer)), peer.version),
             )
-        )
-    return AddPartitionsToTxnResponse(results_by_transaction=answers)
+            for asked in transactions
+        ]
+    )
 
 
-def decide(broker: Broker, asked: Asked, version: int) -> Verdicts | Coroutine[Any, Any, Verdicts]:
-    places = frozenset((topic.name, index) for topic in asked.topics for index in topic.partitions)
-    refused = obstacles(broker, asked.topics, version)
+def decide(broker: Broker, asked: Asked, peer: Peer) -> Verdicts | Later[Verdicts]:
+    partitions = frozenset((topic.name, index) for topic in asked.topics for index in topic.partitions)
+    refused = obstacles(broker, asked.topics, peer.version)
     if refused:
-        return dict.fromkeys(places, ErrorCode.OPERATION_NOT_ATTEMPTED) | refused
-    who = Identity(asked.producer_id, asked.producer_epoch)
-    try:
-        if not asked.transactional_id:
-            raise BrokerError(ErrorCode.INVALID_REQUEST, "an empty transactional id")
-        shard, machine = coordinator(broker, asked.transactional_id)
-    except BrokerError as error:
-        return dict.fromkeys(places, error.code)
+        return dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | refused
+    whose, who = asked.transactional_id, Identity(asked.producer_id, asked.producer_epoch)
+    by_broker = peer.version >= FROM_BROKERS
+    operation = Operation.CLUSTER_ACTION if by_broker else Operation.WRITE
     if asked.verify_only:
-        return shard.ask(
-            machine.verify, asked.transactional_id, who, places, refuse=lambda code: dict.fromkeys(places, code)
-        )
-    generation = BUMPS if version >= FROM_BROKERS else 0
-    outcome = shard.ask(machine.add, asked.transactional_id, who, places, generation, refuse=Outcome)
-    return then(outcome, lambda answer: dict.fromkeys(places, answer.error))
+        return verify_partitions(broker, peer, operation, whose, who, partitions)
+    return add_partitions(broker, peer, operation, whose, who, partitions, BUMPS if by_broker else 0)
 
 
-def obstacles(broker: Broker, topics: list[Topic], version: int) -> dict[TopicPartition, ErrorCode]:
+def obstacles(broker: Broker, topics: list[Topic], version: int) -> Verdicts:
     """What stands in the way, partition by partition."""
-    found: dict[TopicPartition, ErrorCode] = {}
+    found: Verdicts = {}
     for topic in topics:
         for index in topic.partitions:
             if version < FROM_BROKERS and is_internal(topic.name):
@@ -104,7 +91,8 @@ def results(verdicts: Verdicts, version: int) -> list[TopicResult]:
             name=topic,
             results_by_partition=[
                 PartitionResult(
-                    partition_index=index, partition_error_code=heard(verdicts[topic, index], version, KNOWS_FENCED)
+                    partition_index=index,
+                    partition_error_code=fenced_code(verdicts[topic, index], version, KNOWS_FENCED),
                 )
                 for index in indexes
             ],

@@ -9,11 +9,13 @@ A resource named twice is refused each time; Kafka 4.3.1 never answers such a re
 
 from collections.abc import Sequence
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.cluster.image import Image
-from trilogue.broker.config.alter import Asked, Change, Operation, ResourceKey, Scene, decide, objections, unchanged
+from trilogue.broker.config.alter import Asked, Change, OpType, ResourceKey, Scene, decide, objections, unchanged
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.server import Broker
+from trilogue.broker.requests.seams import controller
+from trilogue.broker.security.operations import Operation
 from trilogue.wire.apis.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
 
@@ -26,12 +28,12 @@ async def alter_configs(broker: Broker, request: AlterConfigsRequest, peer: Peer
         Asked(
             each.resource_type,
             each.resource_name,
-            [Change(config.name, Operation.SET, config.value) for config in each.configs],
+            [Change(config.name, OpType.SET, config.value) for config in each.configs],
             replace=True,
         )
         for each in request.resources
     ]
-    errors = await alter(broker, asked, list(objections(asked)), validate_only=request.validate_only)
+    errors = await alter(broker, peer, asked, list(objections(asked)), validate_only=request.validate_only)
     return AlterConfigsResponse(
         responses=[
             Answer(
@@ -46,7 +48,7 @@ async def alter_configs(broker: Broker, request: AlterConfigsRequest, peer: Peer
 
 
 async def alter(
-    broker: Broker, asked: Sequence[Asked], refused: Sequence[BrokerError | None], *, validate_only: bool
+    broker: Broker, peer: Peer, asked: Sequence[Asked], refused: Sequence[BrokerError | None], *, validate_only: bool
 ) -> list[BrokerError | None]:
     """Alter those that are not refused yet; answer who is refused in the end."""
     errors = list(refused)
@@ -73,7 +75,7 @@ async def alter(
         changes(broker.image)
         return errors
     try:
-        await broker.controller.alter_configs(changes)
+        await controller(broker, peer, Operation.ALTER_CONFIGS).alter_configs(changes)
     except BrokerError as error:
         for at in waiting:
             errors[at] = error

@@ -4,9 +4,11 @@ The replicas that a partition has already may be put in another order, which is 
 v1+: a client may forbid that the number of replicas changes.  Not done: moves to other brokers (KNOWN_GAPS.md).
 """
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.server import Broker
+from trilogue.broker.requests.seams import controller
+from trilogue.broker.security.operations import Operation
 from trilogue.wire.apis.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -25,7 +27,7 @@ async def alter_partition_reassignments(
     topics = []
     for topic in request.topics:
         answers = [
-            await reassign(broker, topic.name, each, may_resize=request.allow_replication_factor_change)
+            await reassign(broker, peer, topic.name, each, may_resize=request.allow_replication_factor_change)
             for each in topic.partitions
         ]
         topics.append(Topic(name=topic.name, partitions=answers))
@@ -34,11 +36,13 @@ async def alter_partition_reassignments(
     )
 
 
-async def reassign(broker: Broker, topic: str, asked: Asked, *, may_resize: bool) -> Answer:
+async def reassign(broker: Broker, peer: Peer, topic: str, asked: Asked, *, may_resize: bool) -> Answer:
     answer = Answer(partition_index=asked.partition_index, error_message=None)
     wanted = None if asked.replicas is None else tuple(asked.replicas)
     try:
-        await broker.controller.reassign(topic, asked.partition_index, wanted, may_resize=may_resize)
+        await controller(broker, peer, Operation.ALTER).reassign(
+            topic, asked.partition_index, wanted, may_resize=may_resize
+        )
     except BrokerError as error:
         answer.error_code, answer.error_message = error.code, error.message
     return answer

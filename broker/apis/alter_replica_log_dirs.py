@@ -6,9 +6,9 @@ Of a partition named twice the last word counts.  v1 and v2 mean the same as v0.
 Not done: remembering a request for a replica that is not here yet (KNOWN_GAPS.md).
 """
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.server import Broker
 from trilogue.wire.apis.alter_replica_log_dirs import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
 
@@ -44,7 +44,7 @@ def move(broker: Broker, topic: str, index: int, path: str) -> Answer:
         if partition.log.failed is not None:
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR)
         if replicas.wants_move(partition, target):
-            broker.nursery.start_soon(replicas.move, partition, target)
+            broker.tasks.start_soon(replicas.move, partition, target)
     except BrokerError as error:
         answer.error_code = error.code
     return answer

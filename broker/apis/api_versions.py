@@ -8,10 +8,10 @@ older Java clients throw at a minimum of 0 (KAFKA-17492).
 
 import re
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.features import FEATURES
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import APIS, handles
-from trilogue.broker.server import Broker
 from trilogue.wire.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from trilogue.wire.errors import ErrorCode
 

@@ -3,18 +3,16 @@
 A group that is not there, or is a classic one, is GROUP_ID_NOT_FOUND.  v1+: which protocol each member speaks.
 """
 
-from collections.abc import Coroutine
 from functools import partial
-from typing import Any
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.coordinators.ask_group import ask_group
 from trilogue.broker.groups.consumer_requests import undescribed
 from trilogue.broker.groups.coordinator import GroupCoordinator
-from trilogue.broker.requests.later import together
+from trilogue.broker.requests.later import Later, together
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import Answer, handles
-from trilogue.broker.security.operations import OF_GROUPS
-from trilogue.broker.server import Broker
+from trilogue.broker.security.operations import OF_GROUPS, Operation
 from trilogue.wire.apis.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 from trilogue.wire.errors import ErrorCode
 
@@ -29,11 +27,13 @@ def consumer_group_describe(broker: Broker, request: ConsumerGroupDescribeReques
                 each.authorized_operations = OF_GROUPS
         return ConsumerGroupDescribeResponse(groups=groups)
 
-    return together([describe(broker, group_id) for group_id in request.group_ids], shape)
+    return together([describe(broker, peer, group_id) for group_id in request.group_ids], shape)
 
 
-def describe(broker: Broker, group_id: str) -> Described | Coroutine[Any, Any, Described]:
+def describe(broker: Broker, peer: Peer, group_id: str) -> Described | Later[Described]:
     if not group_id:
         return undescribed(group_id, ErrorCode.INVALID_GROUP_ID)
     refuse = partial(undescribed, group_id)
-    return ask_group(broker, group_id, GroupCoordinator.describe_consumer, group_id, refuse=refuse)
+    return ask_group(
+        broker, peer, Operation.DESCRIBE, group_id, GroupCoordinator.describe_consumer, group_id, refuse=refuse
+    )

@@ -5,12 +5,13 @@ when the member tells everything.  Epoch 0 joins, -1 leaves, -2 leaves and will 
 v0: whoever has no id yet is given one.  v1+: members bring their own, and may subscribe by pattern.
 """
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.coordinators.ask_group import ask_group, caller
 from trilogue.broker.groups.consumer_requests import heartbeat_refusal
 from trilogue.broker.groups.coordinator import GroupCoordinator
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import Answer, handles
-from trilogue.broker.server import Broker
+from trilogue.broker.security.operations import Operation
 from trilogue.wire.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from trilogue.wire.errors import ErrorCode
 
@@ -21,6 +22,8 @@ def consumer_group_heartbeat(broker: Broker, request: ConsumerGroupHeartbeatRequ
         return heartbeat_refusal(ErrorCode.UNSUPPORTED_VERSION)
     return ask_group(
         broker,
+        peer,
+        Operation.READ,
         request.group_id,
         GroupCoordinator.consumer_heartbeat,
         request,

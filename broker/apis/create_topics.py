@@ -7,13 +7,15 @@ the topic's settings; v7+: its id.
 
 from collections import Counter
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.cluster.decisions import NewTopic
 from trilogue.broker.cluster.image import Topic as TopicImage
 from trilogue.broker.config.describe import describe_topic
 from trilogue.broker.config.validate import validate_topic_config
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.server import Broker
+from trilogue.broker.requests.seams import controller
+from trilogue.broker.security.operations import Operation
 from trilogue.wire.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
 
@@ -29,11 +31,11 @@ async def create_topics(broker: Broker, request: CreateTopicsRequest, peer: Peer
             error = BrokerError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             answers.append(refusal(topic.name, error))
         else:
-            answers.append(await create(broker, topic, dry_run=request.validate_only))
+            answers.append(await create(broker, peer, topic, dry_run=request.validate_only))
     return CreateTopicsResponse(topics=answers)
 
 
-async def create(broker: Broker, asked: CreateTopicsRequest.Topic, *, dry_run: bool) -> Answer:
+async def create(broker: Broker, peer: Peer, asked: CreateTopicsRequest.Topic, *, dry_run: bool) -> Answer:
     try:
         configs = configs_of(asked)
         validate_topic_config(configs, broker.config)
@@ -44,7 +46,9 @@ async def create(broker: Broker, asked: CreateTopicsRequest.Topic, *, dry_run: b
             assignments_of(asked),
             configs,
         )
-        topic = await broker.controller.create_topic(new, broker.topic_defaults, dry_run=dry_run)
+        topic = await controller(broker, peer, Operation.CREATE).create_topic(
+            new, broker.topic_defaults, dry_run=dry_run
+        )
     except BrokerError as error:
         return refusal(asked.name, error)
     return success(broker, topic, configs)

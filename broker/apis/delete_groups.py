@@ -5,12 +5,13 @@ v3, with messages, is of Kafka 4.4.
 
 from functools import partial
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.coordinators.ask_group import ask_group
 from trilogue.broker.groups.coordinator import GroupCoordinator
 from trilogue.broker.requests.later import together
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import Answer, handles
-from trilogue.broker.server import Broker
+from trilogue.broker.security.operations import Operation
 from trilogue.wire.apis.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from trilogue.wire.errors import ErrorCode
 
@@ -22,6 +23,8 @@ def delete_groups(broker: Broker, request: DeleteGroupsRequest, peer: Peer) -> A
     results = [
         ask_group(
             broker,
+            peer,
+            Operation.DELETE,
             group_id,
             GroupCoordinator.delete_group,
             group_id,

@@ -5,9 +5,11 @@ compacted is refused by itself; the others proceed.  Of a partition named twice 
 v2: flexible.  Not done: waiting for followers to forget as well (KNOWN_GAPS.md).
 """
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.server import Broker
+from trilogue.broker.requests.seams import led_partition
+from trilogue.broker.security.operations import Operation
 from trilogue.wire.apis.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
 
@@ -21,14 +23,15 @@ def delete_records(broker: Broker, request: DeleteRecordsRequest, peer: Peer) ->
     topics: dict[str, DeleteRecordsResponse.Topic] = {}
     for (name, index), offset in asked.items():
         topic = topics.setdefault(name, DeleteRecordsResponse.Topic(name=name, partitions=[]))
-        topic.partitions.append(forget(broker, name, index, offset))
+        topic.partitions.append(forget(broker, peer, name, index, offset))
     return DeleteRecordsResponse(topics=list(topics.values()))
 
 
-def forget(broker: Broker, topic: str, index: int, offset: int) -> Answer:
+def forget(broker: Broker, peer: Peer, topic: str, index: int, offset: int) -> Answer:
     answer = Answer(partition_index=index, low_watermark=NO_OFFSET)
     try:
-        answer.low_watermark = broker.replicas.leader(topic, index).forget_before(offset)
+        partition = led_partition(broker, peer, Operation.DELETE, topic, index)
+        answer.low_watermark = partition.forget_before(offset)
     except BrokerError as error:
         answer.error_code = error.code
     except OSError:

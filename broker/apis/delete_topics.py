@@ -4,10 +4,12 @@ Answered when they are gone.  A topic named twice is refused, also when it is na
 v5+: messages.
 """
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.cluster.image import Image
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.server import Broker
+from trilogue.broker.requests.seams import controller
+from trilogue.broker.security.operations import Operation
 from trilogue.wire.apis.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
 from trilogue.wire.schema import ZERO_UUID
@@ -33,7 +35,7 @@ async def delete_topics(broker: Broker, request: DeleteTopicsRequest, peer: Peer
         if len(times) > 1:
             answers.append(refusal(together(times), BrokerError(ErrorCode.INVALID_REQUEST, "Duplicate topic.")))
         else:
-            answers.append(await delete(broker, Asked(name=name, topic_id=topic_id)))
+            answers.append(await delete(broker, peer, Asked(name=name, topic_id=topic_id)))
     return DeleteTopicsResponse(responses=answers)
 
 
@@ -56,13 +58,13 @@ def together(times: list[Asked]) -> Asked:
     return Asked(name=names[0] if names else None, topic_id=max(each.topic_id for each in times))
 
 
-async def delete(broker: Broker, asked: Asked) -> Answer:
+async def delete(broker: Broker, peer: Peer, asked: Asked) -> Answer:
     try:
         if not broker.config["delete.topic.enable"]:
             raise BrokerError(ErrorCode.TOPIC_DELETION_DISABLED)
         if asked.name is None:
             raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)
-        await broker.controller.delete_topic(asked.name)
+        await controller(broker, peer, Operation.DELETE).delete_topic(asked.name)
     except BrokerError as error:
         return refusal(asked, error)
     return Answer(name=asked.name, topic_id=asked.topic_id)

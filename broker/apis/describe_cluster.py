@@ -3,10 +3,11 @@
 v1+: which kind of node is asked about; controllers of a quorum we do not have.  v2+: fenced brokers; we have none.
 """
 
+from trilogue.broker.broker import Broker
+from trilogue.broker.requests.endpoints import endpoint
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
 from trilogue.broker.security.operations import NOT_ASKED, OF_CLUSTER
-from trilogue.broker.server import Broker
 from trilogue.wire.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from trilogue.wire.errors import ErrorCode
 
@@ -28,7 +29,7 @@ def describe_cluster(broker: Broker, request: DescribeClusterRequest, peer: Peer
         )
     brokers = []
     for info in image.brokers.values():
-        where = broker.endpoint(info, peer)
+        where = endpoint(broker, info, peer)
         if where is not None:
             brokers.append(
                 DescribeClusterResponse.Broker(broker_id=info.id, host=where[0], port=where[1], rack=info.rack)

@@ -9,6 +9,7 @@ documentation.  Kafka fails the whole request for a type of resource that it doe
 
 from collections.abc import Iterator
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.config import loggers
 from trilogue.broker.config.alter import ResourceType, number
 from trilogue.broker.config.describe import (
@@ -24,7 +25,6 @@ from trilogue.broker.config.describe import (
 from trilogue.broker.names import check_name
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.server import Broker
 from trilogue.wire.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
 

@@ -6,14 +6,14 @@ another kind, is GROUP_ID_NOT_FOUND; before, it was Dead.
 
 from functools import partial
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.coordinators.ask_group import ask_group, caller
 from trilogue.broker.groups.coordinator import GroupCoordinator
 from trilogue.broker.groups.describing import undescribed
 from trilogue.broker.requests.later import together
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import Answer, handles
-from trilogue.broker.security.operations import OF_GROUPS
-from trilogue.broker.server import Broker
+from trilogue.broker.security.operations import OF_GROUPS, Operation
 from trilogue.wire.apis.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from trilogue.wire.errors import ErrorCode
 
@@ -30,6 +30,8 @@ def describe_groups(broker: Broker, request: DescribeGroupsRequest, peer: Peer) 
         [
             ask_group(
                 broker,
+                peer,
+                Operation.DESCRIBE,
                 group_id,
                 GroupCoordinator.describe,
                 group_id,

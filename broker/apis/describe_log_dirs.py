@@ -8,10 +8,10 @@ v3+: an error of the whole.  v4+: the size of the disk.  v5+: cordoned directori
 import os
 from collections.abc import Iterable
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.partitions.partition import Partition
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.server import Broker
 from trilogue.storage.directory import DataDirectory
 from trilogue.wire.apis.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from trilogue.wire.errors import ErrorCode

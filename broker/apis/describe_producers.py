@@ -3,10 +3,12 @@
 A partition we do not lead is refused by itself.  There is one version.
 """
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.names import check_name
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.server import Broker
+from trilogue.broker.requests.seams import led_partition
+from trilogue.broker.security.operations import Operation
 from trilogue.storage.producers import Producer
 from trilogue.wire.apis.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
@@ -19,19 +21,20 @@ Answer = Topic.Partition
 def describe_producers(broker: Broker, request: DescribeProducersRequest, peer: Peer) -> DescribeProducersResponse:
     return DescribeProducersResponse(
         topics=[
-            Topic(name=topic.name, partitions=[describe(broker, topic.name, i) for i in topic.partition_indexes])
+            Topic(name=topic.name, partitions=[describe(broker, peer, topic.name, i) for i in topic.partition_indexes])
             for topic in request.topics
         ]
     )
 
 
-def describe(broker: Broker, topic: str, index: int) -> Answer:
+def describe(broker: Broker, peer: Peer, topic: str, index: int) -> Answer:
     answer = Answer(partition_index=index, active_producers=[])
     try:
         if topic not in broker.image.topics:
             check_name(topic)
             raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {topic}.")
-        answer.active_producers = [active(each) for each in broker.replicas.leader(topic, index).log.producers()]
+        partition = led_partition(broker, peer, Operation.READ, topic, index)
+        answer.active_producers = [active(each) for each in partition.log.producers()]
     except BrokerError as error:
         answer.error_code, answer.error_message = error.code, error.message
     return answer

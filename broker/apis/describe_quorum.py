@@ -6,11 +6,12 @@ As with Kafka, exactly one question is answered, for partition 0 of `__cluster_m
 v1+: times.  v2+: messages, directory ids (only our own is known here) and where the voters listen.
 """
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.cluster.image import Image
 from trilogue.broker.names import METADATA_TOPIC
+from trilogue.broker.requests.endpoints import endpoint
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.server import Broker
 from trilogue.wire.apis.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse, ReplicaState
 from trilogue.wire.errors import ErrorCode
 from trilogue.wire.schema import ZERO_UUID
@@ -71,7 +72,7 @@ def voter(broker: Broker, broker_id: int) -> ReplicaState:
 def nodes(broker: Broker, image: Image, peer: Peer) -> list[Node]:
     found = []
     for info in image.brokers.values():
-        where = broker.endpoint(info, peer)
+        where = endpoint(broker, info, peer)
         if where is not None:
             listener = Node.Listener(name=peer.listener, host=where[0], port=where[1])
             found.append(Node(node_id=info.id, listeners=[listener]))

@@ -7,12 +7,12 @@ refused, with the whole request, and so is an empty name, with the code that Kaf
 
 from collections.abc import Sequence
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.cluster.image import NO_LEADER, Image
 from trilogue.broker.names import check_name, is_internal
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
 from trilogue.broker.security.operations import OF_TOPICS
-from trilogue.broker.server import Broker
 from trilogue.wire.apis.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,

@@ -3,10 +3,11 @@
 Each id is answered by itself, by its coordinator only.
 """
 
-from trilogue.broker.coordinators.ask_transaction import coordinator
+from trilogue.broker.broker import Broker
+from trilogue.broker.coordinators.ask_transaction import transaction_shard
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.server import Broker
+from trilogue.broker.security.operations import Operation
 from trilogue.broker.transactions.records import by_topic
 from trilogue.wire.apis.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
@@ -19,18 +20,16 @@ def describe_transactions(
     broker: Broker, request: DescribeTransactionsRequest, peer: Peer
 ) -> DescribeTransactionsResponse:
     return DescribeTransactionsResponse(
-        transaction_states=[describe(broker, transactional_id) for transactional_id in request.transactional_ids]
+        transaction_states=[describe(broker, peer, transactional_id) for transactional_id in request.transactional_ids]
     )
 
 
-def describe(broker: Broker, transactional_id: str) -> Answer:
+def describe(broker: Broker, peer: Peer, transactional_id: str) -> Answer:
     try:
-        if not transactional_id:
-            raise BrokerError(ErrorCode.INVALID_REQUEST)
-        shard, machine = coordinator(broker, transactional_id)
+        shard = transaction_shard(broker, peer, Operation.DESCRIBE, transactional_id)
         if not shard.active:
             raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        known = machine.transactions.get(transactional_id)
+        known = shard.machine.transactions.get(transactional_id)
         if known is None:
             raise BrokerError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
     except BrokerError as error:

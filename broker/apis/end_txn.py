@@ -4,61 +4,37 @@ Answered when the decision is stored; markers follow.  v2+: fenced producers hea
 answer holds the identity for the next transaction, with a raised epoch; who repeats the request hears the same again.
 """
 
-from collections.abc import Coroutine
-from typing import Any
-
-from trilogue.broker.coordinators.ask_transaction import coordinator, heard
-from trilogue.broker.requests.later import then
+from trilogue.broker.broker import Broker
+from trilogue.broker.coordinators.ask_transaction import ask_transaction, ask_with_new_id, fenced_code
+from trilogue.broker.requests.later import Later, then
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.server import Broker
-from trilogue.broker.transactions.coordinator import Outcome
+from trilogue.broker.security.operations import Operation
+from trilogue.broker.transactions.coordinator import Outcome, TransactionCoordinator
 from trilogue.broker.transactions.transaction import BUMPS, NOBODY, Identity
 from trilogue.wire.apis.end_txn import EndTxnRequest, EndTxnResponse
-from trilogue.wire.errors import BrokerError, ErrorCode
 
 KNOWS_FENCED = 2
 KNOWS_BUMPS = 5
 
 
 @handles(EndTxnRequest)
-def end_txn(broker: Broker, request: EndTxnRequest, peer: Peer) -> EndTxnResponse | Coroutine[Any, Any, EndTxnResponse]:
+def end_txn(broker: Broker, request: EndTxnRequest, peer: Peer) -> EndTxnResponse | Later[EndTxnResponse]:
     version = peer.version
 
     def shape(outcome: Outcome) -> EndTxnResponse:
         return EndTxnResponse(
-            error_code=heard(outcome.error, version, KNOWS_FENCED),
+            error_code=fenced_code(outcome.error, version, KNOWS_FENCED),
             producer_id=outcome.producer_id,
             producer_epoch=outcome.epoch,
         )
 
-    try:
-        if not request.transactional_id:
-            raise BrokerError(ErrorCode.INVALID_REQUEST, "an empty transactional id")
-        shard, machine = coordinator(broker, request.transactional_id)
-        if shard.active and version >= KNOWS_BUMPS and machine.wants_new_id(request.transactional_id):
-            return then(draw_and_ask(broker, request, version), shape)
-        return then(ask(broker, request, version, NOBODY), shape)
-    except BrokerError as error:
-        return shape(Outcome(error.code))
+    return then(end(broker, request, peer), shape)
 
 
-async def draw_and_ask(broker: Broker, request: EndTxnRequest, version: int) -> Outcome:
-    try:
-        answer = ask(broker, request, version, await broker.controller.producer_id())
-    except BrokerError as error:
-        return Outcome(error.code)
-    return answer if isinstance(answer, Outcome) else await answer
-
-
-def ask(broker: Broker, request: EndTxnRequest, version: int, new_id: int) -> Outcome | Coroutine[Any, Any, Outcome]:
-    shard, machine = coordinator(broker, request.transactional_id)
-    return shard.ask(
-        machine.end,
-        request.transactional_id,
-        Identity(request.producer_id, request.producer_epoch),
-        request.committed,
-        BUMPS if version >= KNOWS_BUMPS else 0,
-        new_id,
-        refuse=Outcome,
-    )
+def end(broker: Broker, request: EndTxnRequest, peer: Peer) -> Outcome | Later[Outcome]:
+    whose, act = request.transactional_id, TransactionCoordinator.end
+    who, committed = Identity(request.producer_id, request.producer_epoch), request.committed
+    if peer.version >= KNOWS_BUMPS:
+        return ask_with_new_id(broker, peer, Operation.WRITE, whose, act, who, committed, BUMPS)
+    return ask_transaction(broker, peer, Operation.WRITE, whose, act, who, committed, 0, NOBODY, refuse=Outcome)

@@ -8,17 +8,20 @@ v0-3: the old message formats, made from what the log keeps (Kafka 4 does not an
 epochs.  v12+: where the reader's log parts from ours.  v13+: topics by id.  v16+: where the leader is.
 """
 
-from collections.abc import Coroutine, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import trio
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.partitions.fetch_sessions import Context, Key, Wanted
 from trilogue.broker.partitions.partition import Bell, Partition, Read
-from trilogue.broker.requests.endpoints import current_leader
+from trilogue.broker.requests.endpoints import add_leaders
+from trilogue.broker.requests.later import Later
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.server import Broker
+from trilogue.broker.requests.seams import led_partition
+from trilogue.broker.security.operations import Operation
 from trilogue.storage.slices import Slice
 from trilogue.wire.apis.fetch import FetchRequest, FetchResponse
 from trilogue.wire.errors import BrokerError, ErrorCode, MalformedMessage
@@ -55,14 +58,14 @@ class Found(NamedTuple):
 
 
 @handles(FetchRequest)
-def fetch(broker: Broker, request: FetchRequest, peer: Peer) -> FetchResponse | Coroutine[Any, Any, FetchResponse]:
+def fetch(broker: Broker, request: FetchRequest, peer: Peer) -> FetchResponse | Later[FetchResponse]:
     if request.isolation_level not in ISOLATION_LEVELS:
         return refuse_all(request, ErrorCode.UNKNOWN_SERVER_ERROR, peer)
     try:
         plan = understand(broker, request, peer)
     except BrokerError as error:
         return FetchResponse(error_code=error.code, responses=[])
-    found = read(broker, plan)
+    found = read(broker, plan, peer)
     if not plan.wanted or found.urgent or found.size >= plan.min_bytes or request.max_wait_ms <= 0 or broker.stopping:
         return answer(broker, plan, found, peer)
     return wait(broker, plan, peer, request.max_wait_ms / 1000)
@@ -106,7 +109,7 @@ def understand(broker: Broker, request: FetchRequest, peer: Peer) -> Plan:
     )
 
 
-def read(broker: Broker, plan: Plan) -> Found:
+def read(broker: Broker, plan: Plan, peer: Peer) -> Found:
     """What there is right now, within the limits."""
     answers: list[tuple[Key, Answer]] = []
     left, size, urgent, min_one = plan.max_bytes, 0, False, True
@@ -114,7 +117,7 @@ def read(broker: Broker, plan: Plan) -> Found:
         taken = 0
         partition = None
         try:
-            partition = find(broker, wanted)
+            partition = find(broker, peer, wanted)
             if plan.replica >= 0:
                 # A forged replica could move the high watermark; ours have a listener of their own.
                 raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "not a replica of this partition")
@@ -143,14 +146,14 @@ def read(broker: Broker, plan: Plan) -> Found:
     return Found(answers, size, urgent)
 
 
-def find(broker: Broker, wanted: Wanted) -> Partition:
+def find(broker: Broker, peer: Peer, wanted: Wanted) -> Partition:
     topic = wanted.topic
     if isinstance(topic, str):
-        return broker.replicas.leader(topic, wanted.partition)
+        return led_partition(broker, peer, Operation.READ, topic, wanted.partition)
     name = broker.image.topic_names.get(topic)
     if name is None:
         raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)
-    return broker.replicas.leader(name, wanted.partition)
+    return led_partition(broker, peer, Operation.READ, name, wanted.partition)
 
 
 def refusal(index: int, code: ErrorCode, partition: Partition | None = None) -> Answer:
@@ -215,7 +218,7 @@ def down_converted(records: Slice, magic: int, offset: int) -> bytes:
 
 async def wait(broker: Broker, plan: Plan, peer: Peer, seconds: float) -> FetchResponse:
     """Until there is enough, something to be said, no more time, or something else that the reader asks for."""
-    partitions = watchable(broker, plan.wanted)
+    partitions = watchable(broker, peer, plan.wanted)
     bell = peer.bell = Bell()
     for partition in partitions:
         partition.watch(bell)
@@ -223,7 +226,7 @@ async def wait(broker: Broker, plan: Plan, peer: Peer, seconds: float) -> FetchR
         with trio.move_on_after(seconds):
             while not broker.stopping and not peer.impatient:
                 # Looked at before the first wait too: something may have come before we began to watch.
-                found = read(broker, plan)
+                found = read(broker, plan, peer)
                 if found.urgent or found.size >= plan.min_bytes:
                     return answer(broker, plan, found, peer)
                 await bell.wait()
@@ -231,14 +234,14 @@ async def wait(broker: Broker, plan: Plan, peer: Peer, seconds: float) -> FetchR
         peer.bell = None
         for partition in partitions:
             partition.unwatch(bell)
-    return answer(broker, plan, read(broker, plan), peer)
+    return answer(broker, plan, read(broker, plan, peer), peer)
 
 
-def watchable(broker: Broker, wanted: Iterable[Wanted]) -> list[Partition]:
+def watchable(broker: Broker, peer: Peer, wanted: Iterable[Wanted]) -> list[Partition]:
     found = []
     for each in wanted:
         try:
-            found.append(find(broker, each))
+            found.append(find(broker, peer, each))
         except BrokerError:
             continue  # it has been said by now, or will be
     return found
@@ -262,20 +265,11 @@ def answer(broker: Broker, plan: Plan, found: Found, peer: Peer) -> FetchRespons
             topics[name].partitions.append(each)
     response = FetchResponse(session_id=session.id if session else 0, responses=list(topics.values()))
     if found.urgent and plan.version >= 16:
-        nodes = add_leaders(broker, response, peer)
-        response.node_endpoints = nodes if plan.replica < 0 else []  # brokers know where brokers are
+        moved = (
+            (topic.topic, topic.topic_id, each.partition_index, each)
+            for topic in response.responses
+            for each in topic.partitions
+            if each.error_code in MOVED
+        )
+        add_leaders(broker, peer, response, moved, endpoints=plan.replica < 0)  # brokers know where brokers are
     return response
-
-
-def add_leaders(broker: Broker, response: FetchResponse, peer: Peer) -> list[FetchResponse.NodeEndpoint]:
-    nodes: dict[int, FetchResponse.NodeEndpoint] = {}
-    for topic in response.responses:
-        for each in topic.partitions:
-            if each.error_code in MOVED:
-                leader = current_leader(broker, topic.topic, topic.topic_id, each.partition_index, peer)
-                if leader is not None:
-                    each.current_leader.leader_id, each.current_leader.leader_epoch = leader.id, leader.epoch
-                    nodes[leader.id] = FetchResponse.NodeEndpoint(
-                        node_id=leader.id, host=leader.host, port=leader.port, rack=leader.rack
-                    )
-    return list(nodes.values())

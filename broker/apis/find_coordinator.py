@@ -5,11 +5,12 @@ away with COORDINATOR_NOT_AVAILABLE, to ask again.  v1+: transactional ids.  v4+
 partitions (KNOWN_GAPS.md).
 """
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.coordinators.lookup import ensure_topic, partition_of
 from trilogue.broker.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from trilogue.broker.requests.endpoints import endpoint
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.server import Broker
 from trilogue.wire.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
 
@@ -39,7 +40,7 @@ async def find(broker: Broker, key: str, key_type: int, peer: Peer) -> Answer:
         await ensure_topic(broker, topic)
         state = broker.image.partition(topic, partition_of(broker, topic, key))
         info = broker.image.brokers.get(state.leader) if state else None
-        where = broker.endpoint(info, peer) if info else None
+        where = endpoint(broker, info, peer) if info else None
         if info is None or where is None:
             raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     except BrokerError as error:

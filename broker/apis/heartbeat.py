@@ -3,11 +3,12 @@
 While the group is being loaded it is told that all is well: its session begins when that is done.  v3+: static members.
 """
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.coordinators.ask_group import ask_group
 from trilogue.broker.groups.coordinator import GroupCoordinator
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import Answer, handles
-from trilogue.broker.server import Broker
+from trilogue.broker.security.operations import Operation
 from trilogue.wire.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from trilogue.wire.errors import ErrorCode
 
@@ -16,7 +17,9 @@ from trilogue.wire.errors import ErrorCode
 def heartbeat(broker: Broker, request: HeartbeatRequest, peer: Peer) -> Answer:
     if not request.group_id:
         return refusal(ErrorCode.INVALID_GROUP_ID)
-    return ask_group(broker, request.group_id, GroupCoordinator.heartbeat, request, refuse=refusal)
+    return ask_group(
+        broker, peer, Operation.READ, request.group_id, GroupCoordinator.heartbeat, request, refuse=refusal
+    )
 
 
 def refusal(code: ErrorCode) -> HeartbeatResponse:

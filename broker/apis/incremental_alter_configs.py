@@ -6,11 +6,11 @@ An operation that there is not is INVALID_REQUEST; for all but brokers, Kafka sa
 """
 
 from trilogue.broker.apis.alter_configs import alter
+from trilogue.broker.broker import Broker
 from trilogue.broker.config import loggers
 from trilogue.broker.config.alter import Asked, Change, ResourceType, number, objections
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.server import Broker
 from trilogue.wire.apis.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -32,7 +32,7 @@ async def incremental_alter_configs(
         )
         for each in request.resources
     ]
-    errors = await alter_all(broker, asked, validate_only=request.validate_only)
+    errors = await alter_all(broker, peer, asked, validate_only=request.validate_only)
     return IncrementalAlterConfigsResponse(
         responses=[
             Answer(
@@ -46,7 +46,7 @@ async def incremental_alter_configs(
     )
 
 
-async def alter_all(broker: Broker, asked: list[Asked], *, validate_only: bool) -> list[BrokerError | None]:
+async def alter_all(broker: Broker, peer: Peer, asked: list[Asked], *, validate_only: bool) -> list[BrokerError | None]:
     """Loggers are altered here and now; the rest is stored."""
     errors = list(objections(asked))
     stored = [at for at, each in enumerate(asked) if each.resource_type != ResourceType.BROKER_LOGGER]
@@ -54,7 +54,7 @@ async def alter_all(broker: Broker, asked: list[Asked], *, validate_only: bool) 
         if at not in stored and errors[at] is None:
             errors[at] = alter_loggers(broker, each, validate_only)
     outcome = await alter(
-        broker, [asked[at] for at in stored], [errors[at] for at in stored], validate_only=validate_only
+        broker, peer, [asked[at] for at in stored], [errors[at] for at in stored], validate_only=validate_only
     )
     for at, error in zip(stored, outcome, strict=True):
         errors[at] = error

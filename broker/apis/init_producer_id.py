@@ -7,15 +7,14 @@ v3+: a producer may come back with the identity it had, and is refused if somebo
 producers hear PRODUCER_FENCED.  v6 is for two-phase commit, and unstable in Kafka.
 """
 
-from collections.abc import Coroutine
-from typing import Any
-
-from trilogue.broker.coordinators.ask_transaction import coordinator, heard
-from trilogue.broker.requests.later import then
+from trilogue.broker.broker import Broker
+from trilogue.broker.coordinators.ask_transaction import ask_with_new_id, fenced_code
+from trilogue.broker.requests.later import Later, then
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.server import Broker
-from trilogue.broker.transactions.coordinator import Outcome
+from trilogue.broker.requests.seams import controller
+from trilogue.broker.security.operations import Operation
+from trilogue.broker.transactions.coordinator import Outcome, TransactionCoordinator
 from trilogue.broker.transactions.transaction import NOBODY, Identity
 from trilogue.wire.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
@@ -26,53 +25,32 @@ KNOWS_FENCED = 4
 @handles(InitProducerIdRequest, "0-5")
 def init_producer_id(
     broker: Broker, request: InitProducerIdRequest, peer: Peer
-) -> InitProducerIdResponse | Coroutine[Any, Any, InitProducerIdResponse]:
+) -> InitProducerIdResponse | Later[InitProducerIdResponse]:
     version = peer.version
 
     def shape(outcome: Outcome) -> InitProducerIdResponse:
         return InitProducerIdResponse(
-            error_code=heard(outcome.error, version, KNOWS_FENCED),
+            error_code=fenced_code(outcome.error, version, KNOWS_FENCED),
             producer_id=outcome.producer_id,
             producer_epoch=outcome.epoch,
         )
 
-    try:
-        return then(decide(broker, request), shape)
-    except BrokerError as error:
-        return shape(Outcome(error.code))
+    return then(initialise(broker, request, peer), shape)
 
 
-def decide(broker: Broker, request: InitProducerIdRequest) -> Outcome | Coroutine[Any, Any, Outcome]:
+def initialise(broker: Broker, request: InitProducerIdRequest, peer: Peer) -> Outcome | Later[Outcome]:
     if (request.producer_id == NOBODY) != (request.producer_epoch == NOBODY):
-        raise BrokerError(ErrorCode.INVALID_REQUEST, "a producer id without an epoch, or the other way round")
+        return Outcome(ErrorCode.INVALID_REQUEST)  # an id without an epoch, or the other way round
     if request.transactional_id is None:
-        return draw(broker)
-    if not request.transactional_id:
-        raise BrokerError(ErrorCode.INVALID_REQUEST, "an empty transactional id")
-    shard, machine = coordinator(broker, request.transactional_id)
-    if shard.active and machine.wants_new_id(request.transactional_id):
-        return draw_and_ask(broker, request)
-    return ask(broker, request, NOBODY)
-
-
-async def draw(broker: Broker) -> Outcome:
-    try:
-        return Outcome(producer_id=await broker.controller.producer_id(), epoch=0)
-    except BrokerError as error:
-        return Outcome(error.code)
-
-
-async def draw_and_ask(broker: Broker, request: InitProducerIdRequest) -> Outcome:
-    try:
-        answer = ask(broker, request, await broker.controller.producer_id())
-    except BrokerError as error:
-        return Outcome(error.code)
-    return answer if isinstance(answer, Outcome) else await answer
-
-
-def ask(broker: Broker, request: InitProducerIdRequest, new_id: int) -> Outcome | Coroutine[Any, Any, Outcome]:
-    transactional_id = request.transactional_id
-    assert transactional_id is not None
+        return draw(broker, peer)
     who = None if request.producer_id == NOBODY else Identity(request.producer_id, request.producer_epoch)
-    shard, machine = coordinator(broker, transactional_id)
-    return shard.ask(machine.initialise, transactional_id, request.transaction_timeout_ms, who, new_id, refuse=Outcome)
+    timeout_ms = request.transaction_timeout_ms
+    act = TransactionCoordinator.initialise
+    return ask_with_new_id(broker, peer, Operation.WRITE, request.transactional_id, act, timeout_ms, who)
+
+
+async def draw(broker: Broker, peer: Peer) -> Outcome:
+    try:
+        return Outcome(producer_id=await controller(broker, peer, Operation.IDEMPOTENT_WRITE).producer_id(), epoch=0)
+    except BrokerError as error:
+        return Outcome(error.code)

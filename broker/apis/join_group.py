@@ -5,12 +5,13 @@ has no id yet is given one and told to come back with it, so that members that g
 members.  v9+: a static leader that returns learns who is here without having to assign.
 """
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.coordinators.ask_group import ask_group, caller
 from trilogue.broker.groups.classic import join_refusal
 from trilogue.broker.groups.coordinator import GroupCoordinator
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import Answer, handles
-from trilogue.broker.server import Broker
+from trilogue.broker.security.operations import Operation
 from trilogue.wire.apis.join_group import JoinGroupRequest, JoinGroupResponse
 from trilogue.wire.errors import ErrorCode
 
@@ -31,4 +32,14 @@ def join_group(broker: Broker, request: JoinGroupRequest, peer: Peer) -> Answer:
     if version == 0:
         request.rebalance_timeout_ms = request.session_timeout_ms
     fresh = broker.fresh_id()
-    return ask_group(broker, request.group_id, GroupCoordinator.join, request, caller(peer), fresh, refuse=refuse)
+    return ask_group(
+        broker,
+        peer,
+        Operation.READ,
+        request.group_id,
+        GroupCoordinator.join,
+        request,
+        caller(peer),
+        fresh,
+        refuse=refuse,
+    )

@@ -5,10 +5,10 @@ they do.  v0 knew metrics subscriptions only.  v1+: `resource_types` picks some,
 request with UNSUPPORTED_VERSION.
 """
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.config.alter import ResourceType
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.server import Broker
 from trilogue.wire.apis.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 from trilogue.wire.errors import ErrorCode
 

@@ -7,10 +7,12 @@ late: -1, and no error.  v0 answers a list of offsets.  v4+: leader epochs.  A p
 
 from collections import Counter
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.partitions.partition import Partition
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.server import Broker
+from trilogue.broker.requests.seams import led_partition
+from trilogue.broker.security.operations import Operation
 from trilogue.wire.apis.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
 
@@ -49,7 +51,7 @@ def look_up(
     try:
         if asked.timestamp < 0 and peer.version < SINCE.get(asked.timestamp, 32767):
             raise BrokerError(ErrorCode.UNSUPPORTED_VERSION)
-        partition = broker.replicas.leader(topic, asked.partition_index)
+        partition = led_partition(broker, peer, Operation.DESCRIBE, topic, asked.partition_index)
         partition.check_leader(asked.current_leader_epoch)
         end = visible_end(partition, committed_only, peer.version)
         if peer.version == 0:

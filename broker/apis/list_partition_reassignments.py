@@ -3,10 +3,10 @@
 Null asks for all.  What does not move, or does not exist, is not mentioned.  There is one version.
 """
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.cluster.image import Image
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.server import Broker
 from trilogue.wire.apis.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,

@@ -8,14 +8,16 @@ v8-10: the cluster's authorized operations.  v13+: an error of the whole.
 
 import logging
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.cluster.decisions import NewTopic
 from trilogue.broker.cluster.image import NO_LEADER, Image
 from trilogue.broker.cluster.image import Topic as TopicImage
 from trilogue.broker.names import check_name, is_internal
+from trilogue.broker.requests.endpoints import endpoint
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.security.operations import NOT_ASKED, OF_CLUSTER, OF_TOPICS
-from trilogue.broker.server import Broker
+from trilogue.broker.requests.seams import controller
+from trilogue.broker.security.operations import NOT_ASKED, OF_CLUSTER, OF_TOPICS, Operation
 from trilogue.wire.apis.metadata import MetadataRequest, MetadataResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
 from trilogue.wire.schema import ZERO_UUID
@@ -71,7 +73,7 @@ def once(topics: list[MetadataRequest.Topic]) -> list[MetadataRequest.Topic]:
 def living(broker: Broker, image: Image, peer: Peer) -> list[MetadataResponse.Broker]:
     found = []
     for info in image.brokers.values():
-        where = broker.endpoint(info, peer)
+        where = endpoint(broker, info, peer)
         if where is not None:
             found.append(MetadataResponse.Broker(node_id=info.id, host=where[0], port=where[1], rack=info.rack))
     return found
@@ -92,16 +94,18 @@ def one(broker: Broker, asked: MetadataRequest.Topic, request: MetadataRequest, 
     except BrokerError as error:
         return Topic(error_code=error.code, name=name, is_internal=is_internal(name), partitions=[])
     if (request.allow_auto_topic_creation or peer.version < 4) and broker.config["auto.create.topics.enable"]:
-        broker.nursery.start_soon(make, broker, name)
+        broker.tasks.start_soon(make, broker, peer, name)
     return Topic(
         error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name, is_internal=is_internal(name), partitions=[]
     )
 
 
-async def make(broker: Broker, name: str) -> None:
+async def make(broker: Broker, peer: Peer, name: str) -> None:
     """Make a topic that somebody has asked for.  Whoever it was asks again, and finds it."""
     try:
-        await broker.controller.create_topic(NewTopic(name, -1, -1, {}, {}), broker.topic_defaults)
+        await controller(broker, peer, Operation.CREATE).create_topic(
+            NewTopic(name, -1, -1, {}, {}), broker.topic_defaults
+        )
     except BrokerError as error:
         if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
             logger.warning("topic %r was asked for and cannot be made: %s", name, error)

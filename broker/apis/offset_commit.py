@@ -5,12 +5,13 @@ generation, as of simple consumers since.  v1: the client may say when.  v2-4: t
 v6+: leader epochs.  v7+: static members.  v9+: members of the new consumer protocol.  v10+: topics by id.
 """
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.coordinators.ask_group import ask_group, caller
 from trilogue.broker.groups.coordinator import GroupCoordinator
 from trilogue.broker.groups.offset_requests import commit_refusal
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import Answer, handles
-from trilogue.broker.server import Broker
+from trilogue.broker.security.operations import Operation
 from trilogue.wire.apis.offset_commit import OffsetCommitRequest
 
 
@@ -18,6 +19,8 @@ from trilogue.wire.apis.offset_commit import OffsetCommitRequest
 def offset_commit(broker: Broker, request: OffsetCommitRequest, peer: Peer) -> Answer:
     return ask_group(
         broker,
+        peer,
+        Operation.READ,
         request.group_id,
         GroupCoordinator.commit,
         request,

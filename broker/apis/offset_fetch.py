@@ -5,16 +5,14 @@ are all.  v7+: `require_stable` refuses what a transaction may still change, par
 groups.  v9+: members of the new consumer protocol say who they are.  v10+: topics by id.
 """
 
-from collections.abc import Coroutine
-from typing import Any
-
+from trilogue.broker.broker import Broker
 from trilogue.broker.coordinators.ask_group import ask_group, caller
 from trilogue.broker.groups.coordinator import GroupCoordinator
 from trilogue.broker.groups.offset_requests import fetch_refusal, no_offset
-from trilogue.broker.requests.later import then, together
+from trilogue.broker.requests.later import Later, then, together
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import Answer, handles
-from trilogue.broker.server import Broker
+from trilogue.broker.security.operations import Operation
 from trilogue.wire.apis.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
 SEVERAL_SINCE = 8
@@ -41,9 +39,11 @@ def offset_fetch(broker: Broker, request: OffsetFetchRequest, peer: Peer) -> Ans
     return then(fetch(broker, asked, request.require_stable, peer), lambda group: of_one(group, asked, version))
 
 
-def fetch(broker: Broker, asked: Asked, stable: bool, peer: Peer) -> Found | Coroutine[Any, Any, Found]:
+def fetch(broker: Broker, asked: Asked, stable: bool, peer: Peer) -> Found | Later[Found]:
     return ask_group(
         broker,
+        peer,
+        Operation.DESCRIBE,
         asked.group_id,
         GroupCoordinator.fetch,
         asked,

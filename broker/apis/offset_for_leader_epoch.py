@@ -5,9 +5,11 @@ known here, which is no error.  v0: no epoch in the answer.  v2+: whoever knows 
 v3+: who asks; consumers and replicas hear the same.
 """
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.server import Broker
+from trilogue.broker.requests.seams import led_partition
+from trilogue.broker.security.operations import Operation
 from trilogue.wire.apis.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from trilogue.wire.errors import BrokerError
 
@@ -22,16 +24,16 @@ def offset_for_leader_epoch(
 ) -> OffsetForLeaderEpochResponse:
     return OffsetForLeaderEpochResponse(
         topics=[
-            Topic(topic=topic.topic, partitions=[end_of(broker, topic.topic, each) for each in topic.partitions])
+            Topic(topic=topic.topic, partitions=[end_of(broker, peer, topic.topic, each) for each in topic.partitions])
             for topic in request.topics
         ]
     )
 
 
-def end_of(broker: Broker, topic: str, asked: Asked) -> Answer:
+def end_of(broker: Broker, peer: Peer, topic: str, asked: Asked) -> Answer:
     answer = Answer(partition=asked.partition)
     try:
-        partition = broker.replicas.leader(topic, asked.partition)
+        partition = led_partition(broker, peer, Operation.DESCRIBE, topic, asked.partition)
         partition.check_leader(asked.current_leader_epoch)
         answer.leader_epoch, answer.end_offset = partition.log.epoch_end_offset(asked.leader_epoch)
     except BrokerError as error:

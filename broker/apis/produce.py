@@ -7,18 +7,18 @@ v13: topics by id.  Nothing of a refused partition is written; the others procee
 What belongs to a transaction is written if its coordinator knows of it; from v12 on, writing adds the partition.
 """
 
-from collections.abc import Coroutine
-from typing import Any
-
 import trio
 
-from trilogue.broker.coordinators.admission import ADDS, ATTRIBUTES_AT, Batches, Refusals, admit, is_transactional
+from trilogue.broker.broker import Broker
+from trilogue.broker.coordinators.admission import ATTRIBUTES_AT, Batches, Refusals, Writer, admit, is_transactional
 from trilogue.broker.names import INTERNAL
 from trilogue.broker.partitions.partition import Partition
-from trilogue.broker.requests.endpoints import current_leader
+from trilogue.broker.requests.endpoints import add_leaders
+from trilogue.broker.requests.later import Later, settled
 from trilogue.broker.requests.peer import Hangup, Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.server import Broker
+from trilogue.broker.requests.seams import led_partition
+from trilogue.broker.security.operations import Operation
 from trilogue.storage.validation import NotOneBatch, RejectedRecords
 from trilogue.wire.apis.produce import ProduceRequest, ProduceResponse
 from trilogue.wire.compression import Codec
@@ -33,6 +33,9 @@ ADMIN_CLIENT = "__admin_client"
 
 NO_OFFSET = -1
 KNOWS_ZSTD = 7
+KNOWS_ABORTABLE = 11
+ADDS = 12
+"""From this version on, writing in a transaction adds the partition to it."""
 MAGIC_AT = LOG_OVERHEAD + 4
 SILENT = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE)
 """Refusals of a batch that do not tell where the log begins; the others do."""
@@ -41,7 +44,7 @@ BATCHES = 3
 """From this version on records come in batches."""
 
 
-Result = ProduceResponse | Coroutine[Any, Any, ProduceResponse | None] | None
+Result = ProduceResponse | None | Later[ProduceResponse | None]
 
 
 def again(broker: Broker, template: ProduceTemplate, correlation_id: int, peer: Peer) -> Result | bytearray:
@@ -96,8 +99,10 @@ def transactional(broker: Broker, request: ProduceRequest, peer: Peer) -> Result
                     partition = find(broker, topic, each.index, peer)
                 except BrokerError:
                     continue  # and it will be refused
-                batches[partition.topic, each.index] = partition, records
-    refused = admit(broker, request.transactional_id, batches, peer.version)
+                batches[partition.key] = partition, records
+    version = peer.version
+    writer = Writer(request.transactional_id, adds=version >= ADDS, knows_abortable=version >= KNOWS_ABORTABLE)
+    refused = admit(broker, peer, writer, batches)
     if isinstance(refused, dict):
         return write(broker, request, peer, refused)
     for topic in request.topic_data:
@@ -122,10 +127,9 @@ def refuse_all(request: ProduceRequest, error: BrokerError, peer: Peer) -> Produ
 
 
 async def write_later(
-    broker: Broker, request: ProduceRequest, peer: Peer, refused: Coroutine[Any, Any, Refusals]
+    broker: Broker, request: ProduceRequest, peer: Peer, refused: Later[Refusals]
 ) -> ProduceResponse | None:
-    result = write(broker, request, peer, await refused)
-    return result if result is None or isinstance(result, ProduceResponse) else await result
+    return await settled(write(broker, request, peer, await refused))
 
 
 def write(broker: Broker, request: ProduceRequest, peer: Peer, refused: Refusals | None = None) -> Result:
@@ -158,7 +162,13 @@ def respond(
         check_silent(response, peer)
         return wait_in_silence(broker, waiting) if waiting else None
     if peer.version >= 10:
-        add_leaders(broker, response, peer)
+        moved = (
+            (topic.name, topic.topic_id, each.index, each)
+            for topic in topics
+            for each in topic.partition_responses
+            if each.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        )
+        add_leaders(broker, peer, response, moved)
     if waiting:
         return wait(broker, response, waiting, request.timeout_ms)
     return response
@@ -181,8 +191,8 @@ def append(
         if not -1 <= request.acks <= 1:
             raise BrokerError(ErrorCode.INVALID_REQUIRED_ACKS)
         partition = find(broker, topic, data.index, peer)
-        if refused is not None and (place := (partition.topic, data.index)) in refused:
-            raise refused[place]
+        if refused is not None and partition.key in refused:
+            raise refused[partition.key]
         records = data.records
         if peer.version < KNOWS_ZSTD or not records:
             records = batch(records, peer.version)
@@ -214,7 +224,7 @@ def find(broker: Broker, topic: ProduceRequest.Topic, index: int, peer: Peer) ->
         name = known.name
     if name in INTERNAL and peer.client_id != ADMIN_CLIENT:
         raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")
-    return broker.replicas.leader(name, index)
+    return led_partition(broker, peer, Operation.WRITE, name, index)
 
 
 def batch(records: memoryview | None, version: int) -> memoryview:
@@ -267,13 +277,13 @@ async def wait(
 
 async def wait_in_silence(broker: Broker, waiting: list[tuple[Answer, Partition, int]]) -> None:
     for _, partition, _ in waiting:
-        await broker.replicas.flush(partition)
+        await broker.upkeep.flush(partition)
 
 
 async def safe(broker: Broker, partition: Partition, end: int, deadline: float) -> None:
     """On the disk as far as the settings ask for it, and with the replicas."""
     if partition.log.must_flush(broker.clock()):
-        await broker.replicas.flush(partition)
+        await broker.upkeep.flush(partition)
         if partition.log.failed is not None:
             raise partition.log.failed
     if not partition.is_committed(end):
@@ -287,17 +297,3 @@ def check_silent(response: ProduceResponse, peer: Peer) -> None:
             if each.error_code != ErrorCode.NONE:
                 code = ErrorCode(each.error_code).name  # type: ignore[call-arg]
                 raise Hangup(f"{peer} sent records for {topic.name}-{each.index} with acks=0: {code}")
-
-
-def add_leaders(broker: Broker, response: ProduceResponse, peer: Peer) -> None:
-    nodes: dict[int, ProduceResponse.NodeEndpoint] = {}
-    for topic in response.responses:
-        for each in topic.partition_responses:
-            if each.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                leader = current_leader(broker, topic.name, topic.topic_id, each.index, peer)
-                if leader is not None:
-                    each.current_leader.leader_id, each.current_leader.leader_epoch = leader.id, leader.epoch
-                    nodes[leader.id] = ProduceResponse.NodeEndpoint(
-                        node_id=leader.id, host=leader.host, port=leader.port, rack=leader.rack
-                    )
-    response.node_endpoints = list(nodes.values())

@@ -6,27 +6,24 @@ it (KIP-890).  v3+: the group's member is checked.  v5+: committing is adding; n
 v6, with topic ids, is of Kafka 4.4.
 """
 
-from collections.abc import Coroutine
-from typing import Any
-
-from trilogue.broker.coordinators.admission import ADDS, ask_again, refusals
+from trilogue.broker.broker import Broker
+from trilogue.broker.coordinators.admission import Refusals, Writer, vouch
 from trilogue.broker.coordinators.ask_group import ask_group, caller
-from trilogue.broker.coordinators.ask_transaction import enlist
 from trilogue.broker.coordinators.lookup import partition_of
 from trilogue.broker.groups.coordinator import GroupCoordinator
 from trilogue.broker.groups.offset_requests import CommitResponse, commit_refusal
 from trilogue.broker.groups.world import Caller
 from trilogue.broker.names import OFFSETS_TOPIC
+from trilogue.broker.requests.later import Later, settled
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import Answer, handles
-from trilogue.broker.server import Broker
+from trilogue.broker.requests.seams import led_partition
+from trilogue.broker.security.operations import Operation
 from trilogue.broker.transactions.transaction import Identity
 from trilogue.wire.apis.txn_offset_commit import TxnOffsetCommitRequest
 from trilogue.wire.errors import BrokerError, ErrorCode
 
 ADDS_SINCE = 5
-LOOKS = ADDS - 2
-"""The Produce that is served like a commit which only asks: it knows no TRANSACTION_ABORTABLE either."""
 
 Request = TxnOffsetCommitRequest
 
@@ -36,47 +33,48 @@ def txn_offset_commit(broker: Broker, request: Request, peer: Peer) -> Answer:
     if not request.group_id:
         return commit_refusal(request, ErrorCode.INVALID_GROUP_ID)
     who = caller(peer)
-    adding = peer.version >= ADDS_SINCE
     try:
-        place = (OFFSETS_TOPIC, partition_of(broker, OFFSETS_TOPIC, request.group_id))
-        partition = broker.replicas.leader(*place)
+        key = (OFFSETS_TOPIC, partition_of(broker, OFFSETS_TOPIC, request.group_id))
+        partition = led_partition(broker, None, Operation.WRITE, *key)
     except BrokerError:
         return commit_refusal(request, ErrorCode.NOT_COORDINATOR)
-    known = partition.log.producer(request.producer_id)
-    is_open = known is not None and known.epoch == request.producer_epoch and known.transaction_start >= 0
-    if is_open or not (adding or broker.config["transaction.partition.verification.enable"]):
-        return commit(broker, request, who)
     identity = Identity(request.producer_id, request.producer_epoch)
-    verdicts = enlist(broker, request.transactional_id, identity, frozenset({place}), adding=adding)
-    version = ADDS if adding else LOOKS
-    if isinstance(verdicts, dict) and ErrorCode.CONCURRENT_TRANSACTIONS not in verdicts.values():
-        problem = refusals(verdicts, version).get(place)
-        return commit(broker, request, who) if problem is None else refused(request, problem)
-    asked = ask_again(broker, request.transactional_id, identity, frozenset({place}), version, verdicts)
-    return when_admitted(broker, request, who, asked)
+    known = partition.log.producer(identity.producer_id)
+    if known is not None and known.epoch == identity.epoch and known.transaction_start >= 0:
+        return commit(broker, request, peer, who)
+    adds = peer.version >= ADDS_SINCE
+    writer = Writer(request.transactional_id, adds=adds, knows_abortable=adds)
+    refused = vouch(broker, peer, writer, identity, frozenset({key}))
+    if isinstance(refused, dict):
+        return commit_if(broker, request, peer, who, refused)
+    return when_vouched(broker, request, peer, who, refused)
 
 
-async def when_admitted(
-    broker: Broker, request: Request, who: Caller, asked: Coroutine[Any, Any, dict[Any, BrokerError]]
+async def when_vouched(
+    broker: Broker, request: Request, peer: Peer, who: Caller, refused: Later[Refusals]
 ) -> CommitResponse:
-    for problem in (await asked).values():
-        return refused(request, problem)
-    answer = commit(broker, request, who)
-    return await answer if isinstance(answer, Coroutine) else answer
+    return await settled(commit_if(broker, request, peer, who, await refused))
 
 
-def commit(broker: Broker, request: Request, who: Caller) -> CommitResponse | Coroutine[Any, Any, CommitResponse]:
+def commit_if(
+    broker: Broker, request: Request, peer: Peer, who: Caller, refused: Refusals
+) -> CommitResponse | Later[CommitResponse]:
+    """Unless the transaction's coordinator has refused it."""
+    for problem in refused.values():
+        # Producers understand of a commit that the coordinator is not ready, not that replicas are too few.
+        waits = problem.code == ErrorCode.NOT_ENOUGH_REPLICAS
+        return commit_refusal(request, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if waits else problem.code)
+    return commit(broker, request, peer, who)
+
+
+def commit(broker: Broker, request: Request, peer: Peer, who: Caller) -> CommitResponse | Later[CommitResponse]:
     return ask_group(
         broker,
+        peer,
+        Operation.READ,
         request.group_id,
         GroupCoordinator.commit_in_transaction,
         request,
         who,
         refuse=lambda code: commit_refusal(request, code),
     )
-
-
-def refused(request: Request, problem: BrokerError) -> CommitResponse:
-    """Producers understand of a commit that the coordinator is not ready, not that replicas are too few."""
-    waits = problem.code == ErrorCode.NOT_ENOUGH_REPLICAS
-    return commit_refusal(request, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if waits else problem.code)

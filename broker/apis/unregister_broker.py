@@ -4,9 +4,9 @@ Here a broker that is gone is forgotten by itself: its registration ends with it
 forgotten, and one that lives cannot be, which Kafka would allow (KNOWN_GAPS.md).  There is one version.
 """
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.server import Broker
 from trilogue.wire.apis.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from trilogue.wire.errors import ErrorCode
 

@@ -5,10 +5,10 @@ with the code that Kafka has for levels that cannot be (KNOWN_GAPS.md).  v0-1 te
 refusal is one of the whole.  v1+: `validate_only`, which makes no difference here.
 """
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.features import FEATURES
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.server import Broker
 from trilogue.wire.apis.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 from trilogue.wire.errors import ErrorCode
 

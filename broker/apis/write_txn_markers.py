@@ -6,12 +6,12 @@ by itself.  v2+: the transaction's version; from 2 on a marker has to raise the 
 
 import trio
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.coordinators.markers import SAFE_SECONDS, Marker, write
 from trilogue.broker.names import TopicPartition
 from trilogue.broker.partitions.partition import Partition
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.server import Broker
 from trilogue.broker.transactions.records import by_topic
 from trilogue.wire.apis.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from trilogue.wire.errors import BrokerError, ErrorCode

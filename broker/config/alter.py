@@ -38,7 +38,7 @@ class ResourceType(IntEnum):
     GROUP = 32
 
 
-class Operation(IntEnum):
+class OpType(IntEnum):
     SET = 0
     DELETE = 1
     APPEND = 2
@@ -85,7 +85,7 @@ def objections(asked: Sequence[Asked]) -> Iterator[BrokerError | None]:
 
 
 def is_null(change: Change) -> bool:
-    return change.value is None and change.operation != Operation.DELETE
+    return change.value is None and change.operation != OpType.DELETE
 
 
 def decide(scene: Scene, asked: Asked) -> tuple[ResourceKey, dict[str, str]]:
@@ -142,20 +142,20 @@ def altered(scene: Scene, asked: Asked, key: ResourceKey) -> dict[str, str]:
     before = {} if asked.replace else scene.image.config(*key)
     after = dict(before)
     for name, operation, value in asked.changes:
-        if operation == Operation.DELETE:
+        if operation == OpType.DELETE:
             after.pop(name, None)
-        elif operation == Operation.SET:
+        elif operation == OpType.SET:
             after[name] = value or ""
-        elif operation in (Operation.APPEND, Operation.SUBTRACT):
-            refuse_unless_list(asked.resource_type, name, Operation(operation))
+        elif operation in (OpType.APPEND, OpType.SUBTRACT):
+            refuse_unless_list(asked.resource_type, name, OpType(operation))
             words = before[name] if name in before else inherited(scene.static, asked.resource_type, name)
-            after[name] = ",".join(changed_list(words, Operation(operation), value or ""))
+            after[name] = ",".join(changed_list(words, OpType(operation), value or ""))
         else:
             raise BrokerError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {operation}")
     return after
 
 
-def refuse_unless_list(resource_type: int, name: str, operation: Operation) -> None:
+def refuse_unless_list(resource_type: int, name: str, operation: OpType) -> None:
     """Kafka does not count the lists of metrics subscriptions as such."""
     table = {ResourceType.BROKER: BROKER, ResourceType.TOPIC: TOPIC}.get(ResourceType(resource_type), {})
     if name in table and table[name].type is LIST:
@@ -175,13 +175,13 @@ def inherited(static: BrokerConfig, resource_type: int, name: str) -> str:
     return written(LIST, value) or ""
 
 
-def changed_list(text: str, operation: Operation, value: str) -> list[str]:
+def changed_list(text: str, operation: OpType, value: str) -> list[str]:
     """Words are compared as they stand, blanks included."""
     words = [word for word in text.split(",") if word]
     for word in value.split(","):
-        if operation is Operation.APPEND and word not in words:
+        if operation is OpType.APPEND and word not in words:
             words.append(word)
-        elif operation is Operation.SUBTRACT and word in words:
+        elif operation is OpType.SUBTRACT and word in words:
             words.remove(word)
     return words
 

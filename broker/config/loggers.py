@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable
 
-from trilogue.broker.config.alter import Change, Operation
+from trilogue.broker.config.alter import Change, OpType
 from trilogue.wire.errors import BrokerError, ErrorCode
 
 ROOT = "root"
@@ -38,21 +38,21 @@ def alter_levels(changes: Iterable[Change], validate_only: bool) -> None:
         refuse(change)
     if not validate_only:
         for name, operation, value in changes:
-            level = LEVELS[value or ""] if operation == Operation.SET else logging.NOTSET
+            level = LEVELS[value or ""] if operation == OpType.SET else logging.NOTSET
             logging.getLogger("" if name == ROOT else name).setLevel(level)
 
 
 def refuse(change: Change) -> None:
     name, operation, value = change
-    if operation not in (Operation.SET, Operation.DELETE):
-        if operation not in list(Operation):
+    if operation not in (OpType.SET, OpType.DELETE):
+        if operation not in list(OpType):
             raise BrokerError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {operation}")
-        message = f"{Operation(operation).name} operation is not allowed for the BROKER_LOGGER resource"
+        message = f"{OpType(operation).name} operation is not allowed for the BROKER_LOGGER resource"
         raise BrokerError(ErrorCode.INVALID_REQUEST, message)
     if name not in levels():
         raise BrokerError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
-    if operation == Operation.DELETE and name == ROOT:
+    if operation == OpType.DELETE and name == ROOT:
         raise BrokerError(ErrorCode.INVALID_REQUEST, "Removing the log level of the root logger is not allowed")
-    if operation == Operation.SET and value not in LEVELS:
+    if operation == OpType.SET and value not in LEVELS:
         message = f"Cannot set the log level of {name} to {value} as it is not a supported log level."
         raise BrokerError(ErrorCode.INVALID_CONFIG, f"{message} Valid log levels are {', '.join(LEVELS)}")

@@ -1,28 +1,30 @@
-"""Whether batches that belong to a transaction may be written (KIP-890).
+"""Whether what belongs to a transaction may be written (KIP-890).
 
-A partition where the producer's transaction is open needs no asking.  Otherwise the coordinator is asked: from
-Produce v12 on to add the partition, before that whether the client has added it.  A batch that nobody vouches for could
+A partition where the producer's transaction is open needs no asking.  Otherwise the coordinator is asked: to add the
+partition if writing is adding, or else whether the client has added it.  A batch that nobody vouches for could
 outlive its transaction, and hang there for ever.
 """
 
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import NamedTuple, TypeGuard
 
 import trio
 
-from trilogue.broker.coordinators.ask_transaction import Verdicts, enlist, for_writers
+from trilogue.broker.broker import Broker
+from trilogue.broker.coordinators.ask_transaction import (
+    Verdicts,
+    add_partitions,
+    ask_other_broker,
+    transaction_shard,
+    verify_partitions,
+)
 from trilogue.broker.names import TopicPartition
 from trilogue.broker.partitions.partition import Partition
-from trilogue.broker.transactions.transaction import Identity
+from trilogue.broker.requests.later import Later, settled
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.security.operations import Operation
+from trilogue.broker.transactions.transaction import BUMPS, Identity
 from trilogue.wire.errors import BrokerError, ErrorCode, MalformedMessage
 from trilogue.wire.records import LOG_OVERHEAD, TRANSACTIONAL, read_header
-
-if TYPE_CHECKING:
-    from trilogue.broker.server import Broker
-
-KNOWS_ABORTABLE = 11
-ADDS = 12
-"""From this version of Produce on, writing is adding."""
 
 ATTRIBUTES_AT = LOG_OVERHEAD + 10
 """Where the low byte of a batch's attributes is."""
@@ -41,68 +43,111 @@ Refusals = dict[TopicPartition, BrokerError]
 Batches = dict[TopicPartition, tuple[Partition, memoryview]]
 
 
+class Writer(NamedTuple):
+    """Who writes in a transaction, and what it knows by its version of the API."""
+
+    transactional_id: str
+    adds: bool
+    """Writing is adding."""
+    knows_abortable: bool
+    """TRANSACTION_ABORTABLE, that is."""
+
+
 def is_transactional(records: memoryview | None) -> TypeGuard[memoryview]:
     return records is not None and len(records) > ATTRIBUTES_AT and records[ATTRIBUTES_AT] & TRANSACTIONAL != 0
 
 
-def admit(
-    broker: "Broker", transactional_id: str, batches: Batches, version: int
-) -> Refusals | Coroutine[Any, Any, Refusals]:
-    """Which of these may not be written, and why; if that takes time, something to wait for."""
+def admit(broker: Broker, peer: Peer, writer: Writer, batches: Batches) -> Refusals | Later[Refusals]:
+    """Which of these may not be written, and why."""
     producers: set[Identity] = set()
     asked: set[TopicPartition] = set()
-    for place, (partition, records) in batches.items():
+    for key, (partition, records) in batches.items():
         try:
             header = read_header(records)
         except MalformedMessage:
             continue  # whoever appends it will say so
         who = Identity(header.producer_id, header.producer_epoch)
         producers.add(who)
-        known = partition.log.producer(who.producer_id)
-        # Of a later epoch: fenced, which the log will say by itself.
-        if known is None or known.epoch < who.epoch or (known.epoch == who.epoch and known.transaction_start < 0):
-            asked.add(place)
+        if not is_open(partition, who):
+            asked.add(key)
     if len(producers) > 1:
         return dict.fromkeys(batches, BrokerError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, "more than one producer"))
-    if not asked or (version < ADDS and not broker.config["transaction.partition.verification.enable"]):
+    if not asked:
         return {}
     (who,) = producers
-    verdicts = enlist(broker, transactional_id, who, frozenset(asked), adding=version >= ADDS)
-    if isinstance(verdicts, dict) and not (version >= ADDS and ErrorCode.CONCURRENT_TRANSACTIONS in verdicts.values()):
-        return refusals(verdicts, version)
-    return ask_again(broker, transactional_id, who, frozenset(asked), version, verdicts)
+    return vouch(broker, peer, writer, who, frozenset(asked))
 
 
-async def ask_again(
-    broker: "Broker",
-    transactional_id: str,
+def is_open(partition: Partition, who: Identity) -> bool:
+    """Whether a transaction of this producer is open there; or it is fenced, which the log will say by itself."""
+    known = partition.log.producer(who.producer_id)
+    return known is not None and (
+        known.epoch > who.epoch or (known.epoch == who.epoch and known.transaction_start >= 0)
+    )
+
+
+def vouch(
+    broker: Broker, peer: Peer, writer: Writer, who: Identity, partitions: frozenset[TopicPartition]
+) -> Refusals | Later[Refusals]:
+    """Ask the coordinator about partitions in which no transaction of this producer is open."""
+    if not writer.adds and not broker.config["transaction.partition.verification.enable"]:
+        return {}
+    verdicts = ask(broker, peer, writer, who, partitions)
+    if isinstance(verdicts, dict) and not (writer.adds and ErrorCode.CONCURRENT_TRANSACTIONS in verdicts.values()):
+        return refusals(verdicts, writer)
+    return vouch_later(broker, peer, writer, who, partitions, verdicts)
+
+
+def ask(
+    broker: Broker, peer: Peer, writer: Writer, who: Identity, partitions: frozenset[TopicPartition]
+) -> Verdicts | Later[Verdicts]:
+    """Of the coordinator, wherever it is."""
+    name = writer.transactional_id
+    try:
+        transaction_shard(broker, peer, Operation.WRITE, name)
+    except BrokerError as error:
+        if error.code is ErrorCode.NOT_COORDINATOR:
+            return ask_other_broker(broker, name, who, partitions, adding=writer.adds)
+        return dict.fromkeys(partitions, error.code)
+    if writer.adds:
+        return add_partitions(broker, peer, Operation.WRITE, name, who, partitions, BUMPS)
+    return verify_partitions(broker, peer, Operation.WRITE, name, who, partitions)
+
+
+async def vouch_later(
+    broker: Broker,
+    peer: Peer,
+    writer: Writer,
     who: Identity,
-    places: frozenset[TopicPartition],
-    version: int,
-    verdicts: Verdicts | Coroutine[Any, Any, Verdicts],
+    partitions: frozenset[TopicPartition],
+    verdicts: Verdicts | Later[Verdicts],
 ) -> Refusals:
     """Wait for the answer, and for the transaction before to be complete: its markers take a moment."""
     pause = broker.config["add.partitions.to.txn.retry.backoff.ms"] / 1000
     until = trio.current_time() + broker.config["add.partitions.to.txn.retry.backoff.max.ms"] / 1000
     while True:
-        found = verdicts if isinstance(verdicts, dict) else await verdicts
-        busy = version >= ADDS and ErrorCode.CONCURRENT_TRANSACTIONS in found.values()
+        found = await settled(verdicts)
+        busy = writer.adds and ErrorCode.CONCURRENT_TRANSACTIONS in found.values()
         if not busy or trio.current_time() + pause > until:
-            return refusals(found, version)
+            return refusals(found, writer)
         await trio.sleep(pause)
-        verdicts = enlist(broker, transactional_id, who, places, adding=True)
+        verdicts = ask(broker, peer, writer, who, partitions)
 
 
-def refusals(verdicts: Verdicts, version: int) -> Refusals:
-    return {place: refusal(code, version) for place, code in verdicts.items() if code is not ErrorCode.NONE}
+def refusals(verdicts: Verdicts, writer: Writer) -> Refusals:
+    return {key: refusal(code, writer) for key, code in verdicts.items() if code is not ErrorCode.NONE}
 
 
-def refusal(code: ErrorCode, version: int) -> BrokerError:
+def refusal(code: ErrorCode, writer: Writer) -> BrokerError:
+    """What a writer hears of what the coordinator said."""
     # Who writes by adding knows what to do about a transaction that is not complete.
-    if code in WAITS or (code is ErrorCode.CONCURRENT_TRANSACTIONS and version < ADDS):
+    if code in WAITS or (code is ErrorCode.CONCURRENT_TRANSACTIONS and not writer.adds):
         problem = f"Unable to verify the partition has been added to the transaction. Underlying error: {code.name}"
         return BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS, problem)
-    said = for_writers(code, abortable=version >= KNOWS_ABORTABLE)
-    if said is ErrorCode.INVALID_TXN_STATE:
-        return BrokerError(said, "Partition was not added to the transaction")
-    return BrokerError(said)
+    if code is ErrorCode.PRODUCER_FENCED:
+        return BrokerError(ErrorCode.INVALID_PRODUCER_EPOCH)
+    if code is ErrorCode.TRANSACTION_ABORTABLE and not writer.knows_abortable:
+        code = ErrorCode.INVALID_TXN_STATE
+    if code is ErrorCode.INVALID_TXN_STATE:
+        return BrokerError(code, "Partition was not added to the transaction")
+    return BrokerError(code)

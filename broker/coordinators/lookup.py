@@ -1,14 +1,13 @@
 """Which partition, and so which broker, looks after a group or a transactional id."""
 
 import logging
-from typing import TYPE_CHECKING
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.cluster.decisions import NewTopic
 from trilogue.broker.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from trilogue.broker.requests.seams import controller
+from trilogue.broker.security.operations import Operation
 from trilogue.wire.errors import BrokerError, ErrorCode
-
-if TYPE_CHECKING:
-    from trilogue.broker.server import Broker
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +29,7 @@ def partition_for(name: str, partitions: int) -> int:
     return (0 if value == -(1 << 31) else abs(value)) % partitions
 
 
-def partition_of(broker: "Broker", topic: str, name: str) -> int:
+def partition_of(broker: Broker, topic: str, name: str) -> int:
     """The partition that a name belongs to; COORDINATOR_NOT_AVAILABLE while the topic is not there."""
     found = broker.image.topics.get(topic)
     if found is None:
@@ -38,7 +37,7 @@ def partition_of(broker: "Broker", topic: str, name: str) -> int:
     return partition_for(name, len(found.partitions))
 
 
-async def ensure_topic(broker: "Broker", topic: str) -> None:
+async def ensure_topic(broker: Broker, topic: str) -> None:
     """Make a coordinator's topic, with the settings that Kafka gives it."""
     if topic in broker.image.topics:
         return
@@ -55,7 +54,8 @@ async def ensure_topic(broker: "Broker", topic: str) -> None:
         }
     defaults = config[f"{prefix}.num.partitions"], config[f"{prefix}.replication.factor"]
     try:
-        await broker.controller.create_topic(NewTopic(topic, -1, -1, {}, settings), defaults)
+        new = NewTopic(topic, -1, -1, {}, settings)
+        await controller(broker, None, Operation.CREATE).create_topic(new, defaults)
     except BrokerError as error:
         if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
             logger.warning("%s cannot be made: %s", topic, error)

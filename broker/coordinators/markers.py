@@ -8,22 +8,23 @@ we are the coordinator no more: a decision that is stored is not given up.
 
 import logging
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection
+from typing import NamedTuple
 
 import trio
 
-from trilogue.broker.machines.runner import Shard
+from trilogue.broker.broker import Broker
+from trilogue.broker.machines.shard import Shard
 from trilogue.broker.names import OFFSETS_TOPIC, TopicPartition
 from trilogue.broker.partitions.partition import Partition
+from trilogue.broker.requests.seams import led_partition
+from trilogue.broker.security.operations import Operation
 from trilogue.broker.transactions.coordinator import TransactionCoordinator, WriteMarkers
 from trilogue.broker.transactions.records import by_topic
 from trilogue.storage.producers import Origin
 from trilogue.wire.apis.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
 from trilogue.wire.records import end_transaction_marker
-
-if TYPE_CHECKING:
-    from trilogue.broker.server import Broker
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +40,7 @@ SAFE_SECONDS = 30.0
 REQUEST_VERSION = 2
 
 Request = WriteTxnMarkersRequest
+Coordinator = Shard[TransactionCoordinator]
 DONE = (ErrorCode.NONE, ErrorCode.INVALID_PRODUCER_EPOCH)
 """Nothing is left to do: it is written, or the partition has seen a later epoch and so the end of this one."""
 
@@ -53,10 +55,10 @@ class Marker(NamedTuple):
     version: int
 
 
-def write(broker: "Broker", place: TopicPartition, marker: Marker) -> tuple[Partition, int]:
+def write(broker: Broker, key: TopicPartition, marker: Marker) -> tuple[Partition, int]:
     """Into a partition that we lead.  Answers it, and up to where it has to be safe."""
-    topic, index = place
-    partition = broker.replicas.leader(topic, index)
+    topic, index = key
+    partition = led_partition(broker, None, Operation.CLUSTER_ACTION, topic, index)
     offsets = topic == OFFSETS_TOPIC
     if offsets and not broker.groups.shard(index).active:
         # While offsets are loaded a marker would be passed over; whoever carries it comes again.
@@ -69,102 +71,96 @@ def write(broker: "Broker", place: TopicPartition, marker: Marker) -> tuple[Part
     return partition, result.last_offset + 1
 
 
-class Carrier:
+def carry_markers(broker: Broker, message: WriteMarkers) -> None:
     """Takes what transaction coordinators send."""
+    shard = broker.transactions.shard(message.index)
+    left = message.partitions
+    if len(left) <= AT_ONCE:
+        left = frozenset(key for key in left if not written(broker, shard, message, key))
+    if left:
+        broker.tasks.start_soon(carry, broker, shard, message, left)
+    else:
+        complete(shard, message)
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
 
-    def send(self, message: object) -> None:
-        assert isinstance(message, WriteMarkers)
-        shard = self._broker.transactions.shard(message.index)
-        if len(message.partitions) > AT_ONCE:
-            self._broker.nursery.start_soon(self._carry, shard, message, set(message.partitions))
-            return
-        left = {place for place in message.partitions if not self._written(shard, message, place)}
+def written(broker: Broker, shard: Coordinator, message: WriteMarkers, key: TopicPartition) -> bool:
+    """Try it here and now.  False if a task has to try, or to wait."""
+    state = broker.image.partition(*key)
+    if state is None:
+        return True  # the topic has been deleted, and its transactions with it
+    if state.leader != broker.node_id:
+        return False
+    try:
+        partition, end = write(broker, key, marker_of(shard, message))
+        return partition.is_committed(end)
+    except BrokerError as error:
+        return error.code in DONE
+    except OSError:
+        return False
+
+
+async def carry(broker: Broker, shard: Coordinator, message: WriteMarkers, left: Collection[TopicPartition]) -> None:
+    pause = FIRST_PAUSE
+    while left and shard.active:
+        by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
+        for key in left:
+            state = broker.image.partition(*key)
+            if state is not None:
+                by_leader[state.leader].append(key)
+        again: set[TopicPartition] = set()
+        for leader, partitions in by_leader.items():
+            again |= await deliver(broker, marker_of(shard, message), leader, partitions)
+        left = again
         if left:
-            self._broker.nursery.start_soon(self._carry, shard, message, left)
-        else:
-            self._complete(shard, message)
-
-    def _written(self, shard: Shard, message: WriteMarkers, place: TopicPartition) -> bool:
-        """Try it here and now.  False if a task has to try, or to wait."""
-        state = self._broker.image.partition(*place)
-        if state is None:
-            return True  # the topic has been deleted, and its transactions with it
-        if state.leader != self._broker.node_id:
-            return False
-        try:
-            partition, end = write(self._broker, place, marker_of(shard, message))
-            return partition.is_committed(end)
-        except BrokerError as error:
-            return error.code in DONE
-        except OSError:
-            return False
-
-    async def _carry(self, shard: Shard, message: WriteMarkers, left: set[TopicPartition]) -> None:
-        pause = FIRST_PAUSE
-        while left and shard.active:
-            by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
-            for place in left:
-                state = self._broker.image.partition(*place)
-                if state is not None:
-                    by_leader[state.leader].append(place)
-            left = set()
-            for leader, places in by_leader.items():
-                left |= await self._deliver(shard, message, leader, places)
-            if left:
-                logger.debug("%s: %d markers to be tried again", message.transactional_id, len(left))
-                await trio.sleep(pause)
-                pause = min(pause * 2, LONGEST_PAUSE)
-        if shard.active:
-            self._complete(shard, message)
-
-    async def _deliver(
-        self, shard: Shard, message: WriteMarkers, leader: int, places: list[TopicPartition]
-    ) -> set[TopicPartition]:
-        """To one broker.  What has to be tried again."""
-        marker = marker_of(shard, message)
-        if leader == self._broker.node_id:
-            return {place for place in places if not await self._write_safely(place, marker)}
-        try:
-            response = await self._broker.inter_broker(
-                leader, request_of(marker, frozenset(places)), REQUEST_VERSION, WriteTxnMarkersResponse
-            )
-        except BrokerError:
-            return set(places)
-        return set(places) - {
-            (topic.name, each.partition_index)
-            for answered in response.markers
-            for topic in answered.topics
-            for each in topic.partitions
-            if each.error_code in DONE
-        }
-
-    async def _write_safely(self, place: TopicPartition, marker: Marker) -> bool:
-        await trio.lowlevel.checkpoint()  # there may be thousands
-        try:
-            partition, end = write(self._broker, place, marker)
-            if not partition.is_committed(end):
-                await partition.committed(end, trio.current_time() + SAFE_SECONDS)
-        except BrokerError as error:
-            return error.code in DONE
-        except OSError:
-            return False
-        return True
-
-    def _complete(self, shard: Shard, message: WriteMarkers) -> None:
-        machine = shard.machine
-        assert isinstance(machine, TransactionCoordinator)
-        shard.carry_out(machine.completed(trio.current_time(), message))
+            logger.debug("%s: %d markers to be tried again", message.transactional_id, len(left))
+            await trio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+    if shard.active:
+        complete(shard, message)
 
 
-def marker_of(shard: Shard, message: WriteMarkers) -> Marker:
+async def deliver(broker: Broker, marker: Marker, leader: int, partitions: list[TopicPartition]) -> set[TopicPartition]:
+    """To one broker.  What has to be tried again."""
+    if leader == broker.node_id:
+        return {key for key in partitions if not await write_safely(broker, key, marker)}
+    try:
+        response = await broker.inter_broker(
+            leader, request_of(marker, frozenset(partitions)), REQUEST_VERSION, WriteTxnMarkersResponse
+        )
+    except BrokerError:
+        return set(partitions)
+    return set(partitions) - {
+        (topic.name, each.partition_index)
+        for answered in response.markers
+        for topic in answered.topics
+        for each in topic.partitions
+        if each.error_code in DONE
+    }
+
+
+async def write_safely(broker: Broker, key: TopicPartition, marker: Marker) -> bool:
+    await trio.lowlevel.checkpoint()  # there may be thousands
+    try:
+        partition, end = write(broker, key, marker)
+        if not partition.is_committed(end):
+            await partition.committed(end, trio.current_time() + SAFE_SECONDS)
+    except BrokerError as error:
+        return error.code in DONE
+    except OSError:
+        return False
+    return True
+
+
+def complete(shard: Coordinator, message: WriteMarkers) -> None:
+    shard.carry_out(shard.machine.completed(trio.current_time(), message))
+
+
+def marker_of(shard: Coordinator, message: WriteMarkers) -> Marker:
     return Marker(message.producer_id, message.epoch, message.committed, shard.epoch, message.version)
 
 
-def request_of(marker: Marker, places: frozenset[TopicPartition]) -> WriteTxnMarkersRequest:
-    topics = [Request.Marker.Topic(name=topic, partition_indexes=indexes) for topic, indexes in by_topic(places)]
+def request_of(marker: Marker, partitions: frozenset[TopicPartition]) -> WriteTxnMarkersRequest:
+    topics = [Request.Marker.Topic(name=topic, partition_indexes=indexes) for topic, indexes in by_topic(partitions)]
     return Request(
         markers=[
             Request.Marker(

@@ -1,232 +1,54 @@
-"""Runs pure machines among the tasks of the broker: one for each partition of a coordinator's topic that we lead.
-
-The machine decides; this file does.  Deciding and writing happen without an await between them, so no other task
-can come in between: in trio that is all the locking there is.  If what was decided cannot be written, the shard is
-given up: everybody who waits is refused, and whoever leads the partition next loads it anew.
-"""
+"""Runs the pure machines of one topic: one for each of its partitions that we lead."""
 
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import trio
 
-from trilogue.broker.machines.effects import Effect, Machine, Put, Reply, Send, Store
-from trilogue.broker.machines.records import from_record, to_records
-from trilogue.broker.partitions.partition import Partition
-from trilogue.storage.producers import Origin
-from trilogue.wire.errors import BrokerError, ErrorCode, MalformedMessage
-from trilogue.wire.records import Batch, ControlType, build, end_transaction
-
-if TYPE_CHECKING:
-    from trilogue.broker.server import Broker
+from trilogue.broker.cluster.image import Image
+from trilogue.broker.machines.effects import Effect, Machine
+from trilogue.broker.machines.shard import Shard
+from trilogue.broker.partitions.replicas import Replicas
+from trilogue.wire.errors import BrokerError, ErrorCode
 
 logger = logging.getLogger(__name__)
-
-SAFE_SECONDS = 5.0
-"""How long replicas may take to have what was decided."""
 
 AGAIN_SECONDS = 1.0
 """After this a shard that could not be written is loaded anew."""
 
-BATCHES_PER_TURN = 50
-"""While loading: then it is the others' turn."""
-
-OF_PRODUCERS = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_TXN_STATE, ErrorCode.PRODUCER_FENCED)
-"""What records of a transaction may be refused with."""
-
-R = TypeVar("R")
-"""What a request is answered with: a response, or what a handler makes one of."""
+M = TypeVar("M", bound=Machine)
 
 
-class Ticket:
-    """A request that has not been answered yet."""
-
-    __slots__ = ("_settled", "after", "refuse", "response")
-
-    def __init__(self, refuse: Callable[[ErrorCode], Any]) -> None:
-        self._settled = trio.Event()
-        self.refuse = refuse
-        self.response: Any = None
-        self.after = 0
-        """Up to where the log must be safe before the answer goes out."""
-
-    @property
-    def settled(self) -> bool:
-        return self._settled.is_set()
-
-    def settle(self, response: object, after: int) -> None:
-        self.response, self.after = response, after
-        self._settled.set()
-
-    async def wait(self) -> None:
-        await self._settled.wait()
-
-
-class Shard:
-    """One machine, its log, and those who wait for it."""
-
-    def __init__(self, runner: "Runner", partition: Partition, machine: Machine) -> None:
-        self._runner, self.partition, self.machine = runner, partition, machine
-        self.epoch = partition.leader_epoch
-        self.active = False
-        self.given_up = False
-        self._stored = 0
-        """Up to where the machine's state is in the log.  What it says must not be heard before that is safe."""
-        self._waiting: set[Ticket] = set()
-
-    # -- requests ------------------------------------------------------------------------------
-
-    def ask(
-        self, act: Callable[..., list[Effect]], *arguments: Any, refuse: Callable[[ErrorCode], R]
-    ) -> R | Coroutine[Any, Any, R]:
-        """Put something to the machine: `act(now, *arguments, ticket)`.  The answer, or something to wait for."""
-        if not self.active:
-            return refuse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        ticket = Ticket(refuse)
-        self._waiting.add(ticket)
-        self.carry_out(act(trio.current_time(), *arguments, ticket))
-        if ticket.settled and self.partition.is_committed(ticket.after):
-            self._waiting.discard(ticket)
-            return ticket.response  # type: ignore[no-any-return]
-        return self._answer(ticket)
-
-    async def _answer(self, ticket: Ticket) -> Any:
-        try:
-            await ticket.wait()
-        finally:
-            self._waiting.discard(ticket)  # whoever asked may have hung up
-        if not self.partition.is_committed(ticket.after):
-            try:
-                await self.partition.committed(ticket.after, trio.current_time() + SAFE_SECONDS)
-            except BrokerError:
-                self.give_up()
-                return ticket.refuse(ErrorCode.NOT_COORDINATOR)
-        return ticket.response
-
-    def tick(self, now: float) -> None:
-        if self.active and self.machine.deadline <= now:
-            self.carry_out(self.machine.tick(now))
-
-    def carry_out(self, todo: Iterable[Effect]) -> None:
-        refused: ErrorCode | None = None
-        for effect in todo:
-            match effect:
-                case Store():
-                    try:
-                        self._stored = self._store(effect)
-                    except (BrokerError, OSError) as error:
-                        if isinstance(error, BrokerError) and effect.producer_id >= 0 and error.code in OF_PRODUCERS:
-                            refused = error.code  # the producer's fault: nothing was written, and the shard is well
-                            continue
-                        logger.warning("%s: cannot be written, and is given up: %s", self.partition, error)
-                        self.give_up()
-                        return
-                case Reply(ticket, response):
-                    ticket.settle(ticket.refuse(refused) if refused else response, self._stored)
-                case Send(message):
-                    if self.partition.is_committed(self._stored):
-                        self._runner.send(message)
-                    else:
-                        self._runner.broker.nursery.start_soon(self._send_when_safe, message, self._stored)
-        self._runner.expect(self.machine.deadline)
-
-    async def _send_when_safe(self, message: object, after: int) -> None:
-        """Others act on what they are sent: it must not be forgotten afterwards."""
-        try:
-            await self.partition.committed(after, trio.current_time() + SAFE_SECONDS)
-        except BrokerError:
-            self.give_up()
-        else:
-            if self.active:
-                self._runner.send(message)
-
-    def _store(self, store: Store) -> int:
-        """Append, and take over.  Answers the offset after it."""
-        now_ms = self._runner.broker.clock()
-        batch = build(
-            to_records(store.records, now_ms),
-            producer_id=store.producer_id,
-            producer_epoch=store.producer_epoch,
-            transactional=store.producer_id >= 0,
-        )
-        result = self.partition.append(memoryview(batch), now_ms, origin=Origin.COORDINATOR)
-        for number, put in enumerate(store.records):
-            self.machine.replay(put, result.base_offset + number, store.producer_id)
-        return result.last_offset + 1
-
-    def give_up(self) -> None:
-        """We do not speak for this shard any more: whoever waits has to ask elsewhere, or here after a while."""
-        self.active, self.given_up = False, True
-        self._runner.try_again()
-        for ticket in self._waiting:
-            if not ticket.settled:
-                ticket.settle(ticket.refuse(ErrorCode.NOT_COORDINATOR), 0)
-        self._waiting.clear()
-
-    # -- loading -------------------------------------------------------------------------------
-
-    async def load(self) -> None:
-        """Replay everything that is in the log.  Yields now and then; the log may be long."""
-        log = self.partition.log
-        for number, batch in enumerate(log.batches(log.start_offset)):
-            self.replay(batch)
-            if number % BATCHES_PER_TURN == BATCHES_PER_TURN - 1:
-                await trio.lowlevel.checkpoint()
-                if self.partition.leader_epoch != self.epoch:
-                    return
-        self.begin()
-
-    def begin(self) -> None:
-        """The machine knows all that is in the log: requests may come."""
-        self.active, self._stored = True, self.partition.log.end_offset
-        self.carry_out(self.machine.loaded(trio.current_time()))
-
-    def replay(self, batch: Batch) -> None:
-        header = batch.header
-        if header.control:
-            marker = end_transaction(batch)
-            if marker is not None:
-                self.machine.replay_end(header.producer_id, marker.type is ControlType.COMMIT)
-            return
-        producer_id = header.producer_id if header.transactional else -1
-        for record in batch.records():
-            put = self._understood(record)
-            if put is not None:
-                self.machine.replay(put, record.offset, producer_id)
-
-    def _understood(self, record: Any) -> Put | None:
-        try:
-            return from_record(self.partition.topic, record)
-        except MalformedMessage as problem:
-            logger.error("%s: a record that makes no sense is passed over: %s", self.partition, problem)
-            return None
-
-
-class Runner:
-    """All shards of one topic on this broker."""
+class Runner(Generic[M]):
+    """`send` takes what machines send to others."""
 
     def __init__(
         self,
-        broker: "Broker",
         topic: str,
-        machine: Callable[[int], Machine],
-        send: Callable[[object], None] = lambda message: None,
+        machine: Callable[[int], M],
+        *,
+        replicas: Replicas,
+        tasks: trio.Nursery,
+        clock: Callable[[], int],
+        send: Callable[[Any], None] = lambda message: None,
     ) -> None:
-        self.broker, self.topic, self._machine, self.send = broker, topic, machine, send
-        self._shards: dict[int, Shard] = {}
+        self.topic, self._machine, self._replicas = topic, machine, replicas
+        self.tasks, self.clock, self.send = tasks, clock, send
+        self._image = Image()
+        self._shards: dict[int, Shard[M]] = {}
         self._stirred = trio.Event()
         self._wake_at = inf
 
-    def shard(self, index: int) -> Shard:
+    def shard(self, index: int) -> Shard[M]:
         """The shard of a partition; NOT_COORDINATOR if that is another broker's."""
         found = self._shards.get(index)
         if found is None:
             raise BrokerError(ErrorCode.NOT_COORDINATOR)
         return found
 
-    def shards(self) -> list[Shard]:
+    def shards(self) -> list[Shard[M]]:
         return list(self._shards.values())
 
     def ended(self, index: int, producer_id: int, committed: bool) -> None:
@@ -246,27 +68,28 @@ class Runner:
         if deadline < self._wake_at:
             self._stirred.set()
 
-    def update(self) -> None:
+    def update(self, image: Image) -> None:
         """The image has changed: take up what we lead now, and give up what we do not."""
+        self._image = image
         for index, shard in list(self._shards.items()):
-            partition = self.broker.replicas.find(self.topic, index)
+            partition = self._replicas.find(self.topic, index)
             ours = partition is shard.partition and partition.leads and partition.leader_epoch == shard.epoch
             if not ours or shard.given_up:
                 if not shard.given_up:
                     shard.give_up()
                 del self._shards[index]
-        topic = self.broker.image.topics.get(self.topic)
+        topic = image.topics.get(self.topic)
         for index in range(len(topic.partitions) if topic else 0):
-            partition = self.broker.replicas.find(self.topic, index)
+            partition = self._replicas.find(self.topic, index)
             if partition is not None and partition.leads and index not in self._shards:
                 shard = Shard(self, partition, self._machine(index))
                 self._shards[index] = shard
                 if partition.log.end_offset == partition.log.start_offset:
                     shard.begin()  # nothing to load
                 else:
-                    self.broker.nursery.start_soon(self._load, shard)
+                    self.tasks.start_soon(self._load, shard)
 
-    async def _load(self, shard: Shard) -> None:
+    async def _load(self, shard: Shard[M]) -> None:
         try:
             await shard.load()
         except OSError as error:
@@ -276,12 +99,11 @@ class Runner:
 
     def try_again(self) -> None:
         """A shard was given up; if it is still ours after a while, it is loaded anew."""
-        if not self.broker.stopping:
-            self.broker.nursery.start_soon(self._update_later)
+        self.tasks.start_soon(self._update_later)
 
     async def _update_later(self) -> None:
         await trio.sleep(AGAIN_SECONDS)
-        self.update()
+        self.update(self._image)
 
     async def run(self) -> None:
         """Never ends: wakes machines whenever they said they would have something to do."""

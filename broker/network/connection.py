@@ -33,7 +33,7 @@ from trilogue.wire.produce_templates import ProduceTemplates
 from trilogue.wire.schema import Response
 
 if TYPE_CHECKING:
-    from trilogue.broker.server import Broker
+    from trilogue.broker.broker import Broker
 
 logger = logging.getLogger(__name__)
 

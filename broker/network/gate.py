@@ -29,8 +29,8 @@ from trilogue.wire.errors import MalformedMessage
 from trilogue.wire.frame import SIZE
 
 if TYPE_CHECKING:
+    from trilogue.broker.broker import Broker
     from trilogue.broker.network.listeners import Listener
-    from trilogue.broker.server import Broker
 
 logger = logging.getLogger(__name__)
 
@@ -158,7 +158,7 @@ class Gate:
 
     def _patience(self) -> int:
         """How long to wait for more here: until the alarm rings, or not at all if others would wait with us."""
-        if not self._brisk or self._runnable.tasks or self._blocked or self._broker.replicas.flushing:
+        if not self._brisk or self._runnable.tasks or self._blocked or self._broker.upkeep.flushing:
             return NOT_AT_ALL
         if not self._alarm.armed:
             self._alarm.set(PATIENCE_SECONDS)

@@ -1,5 +1,6 @@
 """Where we listen, and what we tell others to connect to."""
 
+import errno
 import socket
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -28,6 +29,11 @@ class Listener(NamedTuple):
     sockets: Sequence[socket.socket]
     advertised: Address | None
     """What clients are told; None tells them whatever address they have reached us by."""
+
+    @property
+    def endpoint(self) -> Address:
+        """What other brokers are told."""
+        return self.advertised or Address(self.name, self.host or "localhost", self.port)
 
 
 def parse_addresses(setting: str, text: Sequence[str]) -> list[Address]:
@@ -119,7 +125,7 @@ def bind(address: Address) -> list[socket.socket]:
     except OSError as error:
         for sock in sockets:
             sock.close()
-        problem = "is in use" if error.errno == 98 else f"cannot be used ({error.strerror})"
+        problem = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
         raise CannotStart(
             f"port {address.port} on {address.host} {problem}: stop what listens there, or choose another with --listen"
         ) from None

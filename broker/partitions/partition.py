@@ -68,6 +68,7 @@ class Partition:
         "epoch_start",
         "high_watermark",
         "index",
+        "key",
         "leads",
         "log",
         "min_isr",
@@ -81,6 +82,7 @@ class Partition:
         self, node_id: int, topic: str, index: int, topic_id: bytes, log: Log, high_watermark: int, min_isr: int
     ) -> None:
         self.node_id, self.topic, self.index, self.topic_id, self.log = node_id, topic, index, topic_id, log
+        self.key = (topic, index)
         self.high_watermark = max(min(high_watermark, log.end_offset), log.start_offset)
         self.min_isr = min_isr
         self.state: PartitionState = PartitionState((), -1, NO_EPOCH, ())

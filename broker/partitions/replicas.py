@@ -1,13 +1,9 @@
-"""All partitions on this broker; turns a new image of the cluster into "lead" and "follow".
-
-Also their upkeep: retention, flushing, compaction, checkpoints.  What may take long runs in threads, on files that
-nobody writes; deciding and adopting the result happen here.
-"""
+"""All partitions on this broker; turns a new image of the cluster into "lead" and "follow"."""
 
 import logging
 import os
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import trio
@@ -17,7 +13,6 @@ from trilogue.broker.config import BrokerConfig
 from trilogue.broker.moving import ON_THE_SPOT_BYTES, ROUNDS_MAX, Move, remove_unfinished
 from trilogue.broker.names import TopicPartition
 from trilogue.broker.partitions.partition import Partition
-from trilogue.storage import cleaner
 from trilogue.storage.directory import DataDirectory
 from trilogue.storage.log import Log
 from trilogue.wire.errors import BrokerError, ErrorCode
@@ -38,9 +33,8 @@ class Replicas:
         self._chance, self._config = chance, config
         self._partitions: dict[TopicPartition, Partition] = {}
         self._homes: dict[TopicPartition, DataDirectory] = {}
-        self._doomed: list[tuple[int, DataDirectory, str]] = []  # when to remove which folder of a deleted partition
-        self.flushing = 0
-        """How many flushes are on their way."""
+        self.doomed: list[tuple[float, DataDirectory, str]] = []
+        """When to remove which folder of a deleted partition."""
         self.moves: dict[TopicPartition, Move] = {}
         """Partitions on their way to another directory."""
         self._on_disk: dict[TopicPartition, DataDirectory] = {}
@@ -51,8 +45,6 @@ class Replicas:
                     self._put_aside(directory, key)
                 else:
                     self._on_disk[key] = directory
-        self._saved: dict[str, object] = {}
-        """By directory, what the last checkpoint said."""
 
     # -- finding -------------------------------------------------------------------------------
 
@@ -147,7 +139,7 @@ class Replicas:
             logger.error("%s cannot be deleted: %s", log.name, error)
             return
         if folder is not None:
-            self._doomed.append((self._clock_ms() + delay_ms, home, folder))
+            self.doomed.append((self._clock_ms() + delay_ms, home, folder))
 
     def reconfigure(self, image: Image) -> None:
         """Settings have changed, of topics or of the broker."""
@@ -163,7 +155,7 @@ class Replicas:
                     partition.log.config = wanted
                 partition.min_isr = config["min.insync.replicas"]
 
-    def strays(self, image: Image) -> None:
+    def put_strays_aside(self, image: Image) -> None:
         """Folders of topics that the cluster does not have: kept, under a name that says so."""
         for key, home in self._on_disk.items():
             if image.partition(*key) is None:
@@ -179,7 +171,7 @@ class Replicas:
 
     def wants_move(self, partition: Partition, target: DataDirectory) -> bool:
         """Whether a move to this directory has to begin.  One to another directory is given up."""
-        key = (partition.topic, partition.index)
+        key = partition.key
         under_way = self.moves.get(key)
         if under_way is not None and under_way.target is not target:
             del self.moves[key]  # its task will notice
@@ -187,7 +179,7 @@ class Replicas:
 
     async def move(self, partition: Partition, target: DataDirectory) -> None:
         """Bring a partition to another directory.  Ends early when it is deleted or wanted elsewhere meanwhile."""
-        key = (partition.topic, partition.index)
+        key = partition.key
         if not self.wants_move(partition, target):
             return
         move = self.moves[key] = Move(partition.log, target, self._chance.randbytes(16).hex())
@@ -210,91 +202,21 @@ class Replicas:
                 del self.moves[key]
             move.give_up()
 
-    # -- upkeep --------------------------------------------------------------------------------
-
-    async def expire(self) -> None:
-        """Retention, once over all partitions; yields in between."""
-        for partition in list(self):
-            if (partition.topic, partition.index) in self.moves:
-                continue
-            now_ms = self._clock_ms()
-            try:
-                if partition.log.config.delete and partition.leads:
-                    partition.log.expire(now_ms, partition.high_watermark)
-                partition.log.sweep(now_ms)
-                partition.log.expire_producers(now_ms)
-            except OSError as error:
-                self._failed(partition, error)
-            await trio.lowlevel.checkpoint()
-        await self.remove_doomed(self._clock_ms())
-
-    async def remove_doomed(self, now_ms: float) -> None:
-        """The folders of deleted partitions whose time has come."""
-        due = [each for each in self._doomed if each[0] <= now_ms]
-        self._doomed = [each for each in self._doomed if each[0] > now_ms]
-        for _, home, folder in due:
-            await trio.to_thread.run_sync(home.remove_leftover, folder)
-
-    async def flush_due(self) -> None:
-        """fsync what flush.messages and flush.ms ask for, and segments that are finished."""
-        for partition in list(self):
-            if partition.log.flush_due(self._clock_ms()):
-                await self.flush(partition)
-
-    async def flush(self, partition: Partition) -> None:
-        log = partition.log
-        self.flushing += 1
-        try:
-            flush = log.start_flush()
-            await trio.to_thread.run_sync(flush.run)
-            log.finish_flush(flush, self._clock_ms())
-        except OSError as error:
-            log.fail(error)
-            self._failed(partition, error)
-        finally:
-            self.flushing -= 1
-
-    async def compact(self) -> None:
-        """One round of compaction over all partitions that are dirty enough."""
-        for partition in list(self):
-            log, key = partition.log, (partition.topic, partition.index)
-            if not log.config.compact or key in self.moves:
-                continue
-            plan = cleaner.plan(log, self._clock_ms(), partition.high_watermark)
-            if plan is None:
-                continue
-            try:
-                cleaned = await trio.to_thread.run_sync(plan.run)
-                if partition.log is log and key not in self.moves:  # else another round will do it at the new place
-                    cleaner.adopt(log, cleaned, self._clock_ms())
-            except OSError as error:
-                self._failed(partition, error)
-
-    async def checkpoint(self) -> None:
-        """Write down how far everything has come, if it has come any further; in a thread, since it is synced."""
-        for directory in self.directories:
-            if directory.failed is not None:
-                continue
-            logs = self.logs_in(directory)
-            reached = {key: self._partitions[key].high_watermark for key in logs}
-            state = (
-                reached,
-                {key: (log.recovery_point, log.start_offset, log.clean_offset) for key, log in logs.items()},
-            )
-            if self._saved.get(directory.path) == state:
-                continue
-            try:
-                await trio.to_thread.run_sync(save, directory, logs, reached)
-                self._saved[directory.path] = state
-            except OSError as error:
-                directory.fail(error, logs.values())
+    # -- ending --------------------------------------------------------------------------------
 
     def logs_in(self, directory: DataDirectory) -> dict[TopicPartition, Log]:
         return {key: partition.log for key, partition in self._partitions.items() if self._homes[key] is directory}
 
-    def _failed(self, partition: Partition, error: OSError) -> None:
+    def high_watermarks_in(self, directory: DataDirectory) -> dict[TopicPartition, int]:
+        return {
+            key: partition.high_watermark
+            for key, partition in self._partitions.items()
+            if self._homes[key] is directory
+        }
+
+    def failed(self, partition: Partition, error: OSError) -> None:
         """A disk has failed: everything on it is offline."""
-        home = self._homes.get((partition.topic, partition.index))
+        home = self._homes.get(partition.key)
         if home is not None:
             home.fail(error, self.logs_in(home).values())
 
@@ -302,18 +224,8 @@ class Replicas:
         for directory in self.directories:
             logs = self.logs_in(directory)
             if directory.failed is None:
-                high_watermarks = {key: self._partitions[key].high_watermark for key in logs}
                 try:
-                    directory.save_high_watermarks(high_watermarks)
+                    directory.save_high_watermarks(self.high_watermarks_in(directory))
                 except OSError as error:
                     directory.fail(error)
             directory.close(logs, clean=True, now_ms=self._clock_ms(), broker_epoch=broker_epoch)
-
-
-def save(
-    directory: DataDirectory, logs: Mapping[TopicPartition, Log], high_watermarks: Mapping[TopicPartition, int]
-) -> None:
-    directory.save_high_watermarks(high_watermarks)
-    directory.save_recovery_points(logs)
-    directory.save_log_starts(logs)
-    directory.save_cleaned_to(logs)

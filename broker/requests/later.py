@@ -15,10 +15,6 @@ Later: TypeAlias = Coroutine[Any, Any, T]
 """An answer that has to be waited for.  Whoever is given one awaits it once, or closes it."""
 
 
-def is_later(answer: object) -> bool:
-    return type(answer) is CoroutineType
-
-
 async def settled(answer: T | Later[T]) -> T:
     """The answer itself, waited for if need be."""
     return await answer if type(answer) is CoroutineType else answer  # type: ignore[return-value]

@@ -13,8 +13,8 @@ from trilogue.wire.produce_templates import ProduceTemplate
 from trilogue.wire.schema import Request, Response, Versions
 
 if TYPE_CHECKING:
+    from trilogue.broker.broker import Broker
     from trilogue.broker.requests.peer import Peer
-    from trilogue.broker.server import Broker
 
 Answer = Response | None | Coroutine[Any, Any, Response | None]
 Q = TypeVar("Q", bound=Request)

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 import trio
 
 from trilogue.broker.config import DEVELOPMENT, BrokerConfig
-from trilogue.broker.server import Broker
+from trilogue.broker.server import Server, serve
 from trilogue.wire.frame import Frames, read_response, write_request
 from trilogue.wire.schema import Request, Response
 
 
 @contextlib.contextmanager
-def running(**settings: str) -> Iterator[Broker]:
+def running(**settings: str) -> Iterator[Server]:
     """A broker on a free port, in a thread; settings with underscores for dots."""
     given = {name.replace("_", "."): value for name, value in settings.items()}
     ready = threading.Event()
@@ -26,10 +26,9 @@ def running(**settings: str) -> Iterator[Broker]:
         )
 
         async def main() -> None:
-            broker = Broker(config)
-            box["broker"], box["token"] = broker, trio.lowlevel.current_trio_token()
+            box["token"] = trio.lowlevel.current_trio_token()
             async with trio.open_nursery() as nursery:
-                await nursery.start(broker.run)
+                box["server"] = await nursery.start(serve, config)
                 ready.set()
 
         def thread() -> None:
@@ -45,13 +44,13 @@ def running(**settings: str) -> Iterator[Broker]:
         if "error" in box:
             worker.join()
             raise box["error"]
-        broker = box["broker"]
+        server = box["server"]
         try:
-            yield broker
+            yield server
         finally:
             token = box["token"]
             with contextlib.suppress(trio.RunFinishedError):
-                token.run_sync_soon(broker.stop)
+                token.run_sync_soon(server.stop)
             worker.join(20)
             assert not worker.is_alive(), "the broker does not stop"
             if "error" in box:
@@ -61,8 +60,8 @@ def running(**settings: str) -> Iterator[Broker]:
 class Raw:
     """A client that says exactly what it is told to say."""
 
-    def __init__(self, broker: Broker) -> None:
-        self.sock = socket.create_connection(("127.0.0.1", broker.listeners[0].port), timeout=10)
+    def __init__(self, server: Server) -> None:
+        self.sock = socket.create_connection(("127.0.0.1", server.listeners[0].port), timeout=10)
         self._frames = Frames(200 << 20)
         self._ready: list[bytes] = []
 

@@ -10,7 +10,7 @@ import pytest
 def folder(trilogue_cli, broker) -> Path:
     records = [{"key": f"k{i}", "value": f"v{i}", "timestamp": 1000 + i, "headers": [["h", "x"]]} for i in range(3)]
     trilogue_cli("produce", "t", "--json", stdin="".join(json.dumps(each) + "\n" for each in records).encode())
-    return Path(broker.server.config["log.dirs"][0], "t-0")
+    return Path(broker.server.broker.config["log.dirs"][0], "t-0")
 
 
 def entries(text):

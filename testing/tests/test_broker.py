@@ -102,13 +102,13 @@ def test_a_broker_among_our_own_tasks_does_too():
 @pytest.mark.parametrize("given", [Broker({"num.partitions": 3}), Broker(num_partitions=3)])
 def test_settings_come_by_kafkas_name_or_as_keywords(given):
     with given as broker:
-        assert broker.server.config["num.partitions"] == 3
+        assert broker.server.broker.config["num.partitions"] == 3
 
 
 def test_true_and_lists_are_written_as_kafka_does():
     with Broker(auto_create_topics_enable=False, sasl_enabled_mechanisms=["PLAIN", "GSSAPI"]) as broker:
-        assert broker.server.config["auto.create.topics.enable"] is False
-        assert broker.server.config["sasl.enabled.mechanisms"] == ["PLAIN", "GSSAPI"]
+        assert broker.server.broker.config["auto.create.topics.enable"] is False
+        assert broker.server.broker.config["sasl.enabled.mechanisms"] == ["PLAIN", "GSSAPI"]
 
 
 def test_a_setting_that_does_not_exist_is_said_where_the_broker_is_started():
@@ -136,7 +136,7 @@ def test_several_brokers_do_not_disturb_each_other():
         one.reset()
 
         assert (topics(one), topics(other)) == ([], ["yours"])
-        assert one.server.clock() < other.server.clock()
+        assert one.server.broker.clock() < other.server.broker.clock()
 
 
 def test_many_at_once():
@@ -152,7 +152,7 @@ def test_many_at_once():
 def test_the_data_is_gone_afterwards():
     with Broker() as broker:
         produce(broker, "orders", b"one")
-        path = Path(broker.server.config["log.dirs"][0])
+        path = Path(broker.server.broker.config["log.dirs"][0])
         assert (path / "orders-0").is_dir()
     assert not path.exists()
 
@@ -161,13 +161,13 @@ def test_reset_forgets_topics_settings_and_the_clock():
     with Broker() as broker:
         produce(broker, "orders", b"one")
         broker.advance(WEEK_SECONDS)
-        ahead = broker.server.clock()
+        ahead = broker.server.broker.clock()
 
         broker.reset()
 
         assert topics(broker) == []
-        assert broker.server.clock() < ahead
-        assert not list(Path(broker.server.config["log.dirs"][0]).glob("orders*"))
+        assert broker.server.broker.clock() < ahead
+        assert not list(Path(broker.server.broker.config["log.dirs"][0]).glob("orders*"))
         produce(broker, "orders", b"new")
         assert consume(broker, "orders") == [b"new"]
 
@@ -208,7 +208,7 @@ def test_compaction_when_asked_for():
             settings = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.0", "segment.ms": "1"}
             await create(client, "users", **settings)
             for value in (b"old", b"new", b"newest"):
-                now_ms = broker.server.clock()
+                now_ms = broker.server.broker.clock()
                 await write(client, "users", Draft(b"key", value, timestamp=now_ms))
                 broker.advance(1)
             assert await values(client, "users") == [b"old", b"new", b"newest"]
@@ -245,7 +245,7 @@ def test_a_consumer_that_waits_does_not_hold_up_the_end():
             await create(client, "quiet")
             reader = Reader(client, "quiet", {0: 0})
             nursery.start_soon(reader.poll, 30)
-            while not any(partition._bells for partition in broker.server.replicas):
+            while not any(partition._bells for partition in broker.server.broker.replicas):
                 await trio.lowlevel.checkpoint()
             started = trio.current_time()
             broker.server.stop()

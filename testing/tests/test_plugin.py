@@ -45,8 +45,8 @@ def test_a_marker_brings_settings(project):
 
     @pytest.mark.trilogue({"log.retention.hours": 1}, num_partitions=3)
     def test_settings(trilogue):
-        assert trilogue.server.config["num.partitions"] == 3
-        assert trilogue.server.config["log.retention.hours"] == 1
+        assert trilogue.server.broker.config["num.partitions"] == 3
+        assert trilogue.server.broker.config["log.retention.hours"] == 1
     """)
 
     project.runpytest().assert_outcomes(passed=1)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from trilogue.broker.config.alter import Operation, ResourceType
+from trilogue.broker.config.alter import OpType, ResourceType
 from trilogue.broker.tests.running import Raw, running
 from trilogue.wire.apis.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from trilogue.wire.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -18,7 +18,7 @@ from trilogue.wire.apis.list_config_resources import ListConfigResourcesRequest,
 from trilogue.wire.errors import ErrorCode
 from trilogue.wire.frame import write_request
 
-SET, DELETE, APPEND, SUBTRACT = Operation
+SET, DELETE, APPEND, SUBTRACT = OpType
 TOPIC, BROKER, LOGGER, METRICS, GROUP = ResourceType
 
 

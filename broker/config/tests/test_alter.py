@@ -6,10 +6,10 @@ import pytest
 
 from trilogue.broker.cluster.image import Image, Topic
 from trilogue.broker.config import BrokerConfig
-from trilogue.broker.config.alter import Asked, Change, Operation, ResourceType, Scene, decide, objections
+from trilogue.broker.config.alter import Asked, Change, OpType, ResourceType, Scene, decide, objections
 from trilogue.wire.errors import BrokerError, ErrorCode
 
-SET, DELETE, APPEND, SUBTRACT = Operation
+SET, DELETE, APPEND, SUBTRACT = OpType
 TOPIC, BROKER, LOGGER, METRICS, GROUP = ResourceType
 
 

@@ -14,11 +14,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from trilogue.broker.broker import Broker
 from trilogue.broker.config import DEVELOPMENT, BrokerConfig
 from trilogue.broker.coordinators.markers import AT_ONCE
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import APIS
-from trilogue.broker.server import Broker
+from trilogue.broker.server import serve
 from trilogue.broker.tests.jumping import NO_THREADS
 from trilogue.broker.tests.running import Raw, running
 from trilogue.storage.slices import Slice
@@ -127,8 +128,8 @@ async def state_of(broker: Broker, name: str) -> tuple[str, int]:
 def test_time_aborts_what_takes_too_long_and_forgets_who_is_silent():
     async def main() -> None:
         async with trio.open_nursery() as nursery:
-            broker = Broker(config)
-            await nursery.start(broker.run)
+            server = await nursery.start(serve, config)
+            broker = server.broker
             await ask(broker, create("orders"), 5)
             await ask(broker, find("shop"), 2)
             me = await ask(broker, init("shop"), 5)
@@ -154,7 +155,7 @@ def test_time_aborts_what_takes_too_long_and_forgets_who_is_silent():
             await trio.sleep(2)
             gone = await ask(broker, DescribeTransactionsRequest(transactional_ids=["shop"]), 0)
             assert gone.transaction_states[0].error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
-            broker.stop()
+            server.stop()
 
     with tempfile.TemporaryDirectory() as folder:
         config = BrokerConfig.parse(
@@ -199,10 +200,9 @@ async def living(folder: Path) -> AsyncIterator[Broker]:
         {**DEVELOPMENT, **NO_THREADS, "listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(folder)}
     )
     async with trio.open_nursery() as nursery:
-        broker = Broker(config)
-        await nursery.start(broker.run)
-        yield broker
-        broker.stop()
+        server = await nursery.start(serve, config)
+        yield server.broker
+        server.stop()
 
 
 async def begun(broker: Broker, *places: tuple[str, int]) -> InitProducerIdResponse:

@@ -12,7 +12,7 @@ from trilogue.broker.groups.subscription import write_assignment
 from trilogue.broker.groups.tests.stage import subscription
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import APIS
-from trilogue.broker.server import Broker
+from trilogue.broker.server import serve
 from trilogue.broker.tests.jumping import NO_THREADS
 from trilogue.wire.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from trilogue.wire.apis.describe_groups import DescribeGroupsRequest
@@ -43,15 +43,15 @@ class Asker:
 async def running(folder, **settings):
     given = {name.replace("_", "."): value for name, value in settings.items()}
     config = {**DEVELOPMENT, **NO_THREADS, "listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(folder), **given}
-    broker = Broker(BrokerConfig.parse(config))
     async with trio.open_nursery() as nursery:
-        await nursery.start(broker.run)
+        server = await nursery.start(serve, BrokerConfig.parse(config))
+        broker = server.broker
         ask = Asker(broker)
         await ask(FindCoordinatorRequest(key="g", key_type=0), 3)
         if "t" not in broker.image.topics:
             await broker.controller.create_topic(NewTopic("t", 2, 1, {}, {}), (1, 1))
         yield ask
-        broker.stop()
+        server.stop()
 
 
 def in_jumping_time(story, *arguments):

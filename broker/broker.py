@@ -1,0 +1,114 @@
+"""What handlers are given: everything that this broker is, complete from the moment it exists.
+
+It opens nothing and knows no sockets; `server.py` has its life.
+"""
+
+import random
+from collections.abc import Callable, Collection, Sequence
+from uuid import UUID
+
+import trio
+
+from trilogue.broker.clock import Clock
+from trilogue.broker.cluster.controller import Controller
+from trilogue.broker.cluster.image import Image, vanished
+from trilogue.broker.cluster.inter_broker import InterBroker, nobody
+from trilogue.broker.cluster.store import Session
+from trilogue.broker.cluster.view import View
+from trilogue.broker.config import BrokerConfig
+from trilogue.broker.groups.coordinator import GroupCoordinator
+from trilogue.broker.machines.runner import Runner
+from trilogue.broker.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from trilogue.broker.partitions.fetch_sessions import FetchSessions
+from trilogue.broker.partitions.replicas import Replicas
+from trilogue.broker.partitions.upkeep import Upkeep
+from trilogue.broker.transactions.coordinator import TransactionCoordinator, WriteMarkers
+from trilogue.storage.directory import DataDirectory
+from trilogue.wire.ids import uuid_text
+
+
+class Broker:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        node_id: int,
+        *,
+        session: Session,
+        directories: Sequence[DataDirectory],
+        tasks: trio.Nursery,
+        clock: Clock,
+        chance: random.Random,
+        carry_markers: Callable[["Broker", WriteMarkers], None],
+        unadvertised: Collection[str] = (),
+    ) -> None:
+        """`tasks` is for whatever outlives a request; `carry_markers` takes what transaction coordinators send."""
+        self.static = self.config = config
+        """As we were started, and as altered since: the latter is replaced, never changed."""
+        self.node_id, self.clock, self.tasks, self._chance = node_id, clock, tasks, chance
+        self.unadvertised = frozenset(unadvertised)
+        """Listeners whose clients are told whatever address they have reached us by."""
+        self.request_bytes_max: int = config["socket.request.max.bytes"]
+        self.stopping = False
+        self.inter_broker: InterBroker = nobody
+        self.view = View(session)
+        self.controller = Controller(self.view, node_id, chance, self._may_lose_data)
+        self.replicas = Replicas(node_id, directories, clock, chance, lambda: self.config)
+        self.upkeep = Upkeep(self.replicas, clock)
+        self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], chance)
+        self.groups = Runner(
+            OFFSETS_TOPIC,
+            lambda index: GroupCoordinator(index, self),
+            replicas=self.replicas,
+            tasks=tasks,
+            clock=clock,
+        )
+        self.transactions = Runner(
+            TRANSACTIONS_TOPIC,
+            lambda index: TransactionCoordinator(index, self.config, self._wall_ms),
+            replicas=self.replicas,
+            tasks=tasks,
+            clock=clock,
+            send=lambda message: carry_markers(self, message),
+        )
+        for listener in (self._reconfigure, self.replicas.apply, self._update_coordinators):
+            self.view.listen(listener)
+
+    @property
+    def image(self) -> Image:
+        return self.view.image
+
+    # -- following the cluster -----------------------------------------------------------------
+
+    def _reconfigure(self, before: Image, image: Image) -> None:
+        if before.configs is not image.configs:
+            own, everybody = image.config("brokers", str(self.node_id)), image.config("brokers", "<default>")
+            self.config = self.static.with_dynamic(everybody, own)
+
+    def _update_coordinators(self, before: Image, image: Image) -> None:
+        self.groups.update(image)
+        if gone := vanished(before, image):
+            self.groups.tell(GroupCoordinator.forget_topics, gone)
+        self.transactions.update(image)
+
+    def _may_lose_data(self, topic: str) -> bool:
+        overrides = self.image.config("topics", topic)
+        return bool(self.config.topic(overrides)["unclean.leader.election.enable"])
+
+    def _wall_ms(self, at: float) -> int:
+        """What the wall's clock shows at a time of trio's."""
+        return self.clock() + int((at - trio.current_time()) * 1000)
+
+    # -- what handlers ask ---------------------------------------------------------------------
+
+    def fresh_id(self) -> str:
+        """An id that nobody has, as Java prints them."""
+        return str(UUID(bytes=self._chance.randbytes(16), version=4))
+
+    def fresh_short_id(self) -> str:
+        """The same, as Kafka prints its own."""
+        return uuid_text(self._chance.randbytes(16))
+
+    @property
+    def topic_defaults(self) -> tuple[int, int]:
+        """Partitions and replication of a topic that does not say."""
+        return self.config["num.partitions"], self.config["default.replication.factor"]

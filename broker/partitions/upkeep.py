@@ -1,0 +1,110 @@
+"""The upkeep of partitions: retention, flushing, compaction, checkpoints.
+
+What may take long runs in threads, on files that nobody writes; deciding and adopting the result happen here.
+"""
+
+from collections.abc import Callable, Mapping
+
+import trio
+
+from trilogue.broker.names import TopicPartition
+from trilogue.broker.partitions.partition import Partition
+from trilogue.broker.partitions.replicas import Replicas
+from trilogue.storage import cleaner
+from trilogue.storage.directory import DataDirectory
+from trilogue.storage.log import Log
+
+
+class Upkeep:
+    def __init__(self, replicas: Replicas, clock_ms: Callable[[], int]) -> None:
+        self._replicas, self._clock_ms = replicas, clock_ms
+        self.flushing = 0
+        """How many flushes are on their way."""
+        self._saved: dict[str, object] = {}
+        """By directory, what the last checkpoint said."""
+
+    async def expire(self) -> None:
+        """Retention, once over all partitions; yields in between."""
+        for partition in list(self._replicas):
+            if partition.key in self._replicas.moves:
+                continue
+            now_ms = self._clock_ms()
+            try:
+                if partition.log.config.delete and partition.leads:
+                    partition.log.expire(now_ms, partition.high_watermark)
+                partition.log.sweep(now_ms)
+                partition.log.expire_producers(now_ms)
+            except OSError as error:
+                self._replicas.failed(partition, error)
+            await trio.lowlevel.checkpoint()
+        await self.remove_doomed(self._clock_ms())
+
+    async def remove_doomed(self, now_ms: float) -> None:
+        """The folders of deleted partitions whose time has come."""
+        due = [each for each in self._replicas.doomed if each[0] <= now_ms]
+        self._replicas.doomed = [each for each in self._replicas.doomed if each[0] > now_ms]
+        for _, home, folder in due:
+            await trio.to_thread.run_sync(home.remove_leftover, folder)
+
+    async def flush_due(self) -> None:
+        """fsync what flush.messages and flush.ms ask for, and segments that are finished."""
+        for partition in list(self._replicas):
+            if partition.log.flush_due(self._clock_ms()):
+                await self.flush(partition)
+
+    async def flush(self, partition: Partition) -> None:
+        log = partition.log
+        self.flushing += 1
+        try:
+            flush = log.start_flush()
+            await trio.to_thread.run_sync(flush.run)
+            log.finish_flush(flush, self._clock_ms())
+        except OSError as error:
+            log.fail(error)
+            self._replicas.failed(partition, error)
+        finally:
+            self.flushing -= 1
+
+    async def compact(self) -> None:
+        """One round of compaction over all partitions that are dirty enough."""
+        for partition in list(self._replicas):
+            log = partition.log
+            if not log.config.compact or partition.key in self._replicas.moves:
+                continue
+            plan = cleaner.plan(log, self._clock_ms(), partition.high_watermark)
+            if plan is None:
+                continue
+            try:
+                cleaned = await trio.to_thread.run_sync(plan.run)
+                if partition.log is log and partition.key not in self._replicas.moves:  # else the next round will
+                    cleaner.adopt(log, cleaned, self._clock_ms())
+            except OSError as error:
+                self._replicas.failed(partition, error)
+
+    async def checkpoint(self) -> None:
+        """Write down how far everything has come, if it has come any further; in a thread, since it is synced."""
+        for directory in self._replicas.directories:
+            if directory.failed is not None:
+                continue
+            logs = self._replicas.logs_in(directory)
+            reached = self._replicas.high_watermarks_in(directory)
+            state = (
+                reached,
+                {key: (log.recovery_point, log.start_offset, log.clean_offset) for key, log in logs.items()},
+            )
+            if self._saved.get(directory.path) == state:
+                continue
+            try:
+                await trio.to_thread.run_sync(save, directory, logs, reached)
+                self._saved[directory.path] = state
+            except OSError as error:
+                directory.fail(error, logs.values())
+
+
+def save(
+    directory: DataDirectory, logs: Mapping[TopicPartition, Log], high_watermarks: Mapping[TopicPartition, int]
+) -> None:
+    directory.save_high_watermarks(high_watermarks)
+    directory.save_recovery_points(logs)
+    directory.save_log_starts(logs)
+    directory.save_cleaned_to(logs)

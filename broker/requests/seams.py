@@ -1,0 +1,25 @@
+"""Where handlers reach what they are about.
+
+Two handlers in three are about a partition that we lead, the cluster's metadata, a group or a transactional id.  Each
+of the four has one way to it, which is told who asks and what for: `led_partition` and `controller` here,
+`ask_group` and `ask_transaction` in `coordinators/`.  Whoever is to be refused, or sent to another broker, is so there
+and nowhere else.  The broker's own errands have no peer.
+
+Nobody is refused anything for who he is yet (KNOWN_GAPS.md).
+"""
+
+from trilogue.broker.broker import Broker
+from trilogue.broker.cluster.controller import Controller
+from trilogue.broker.partitions.partition import Partition
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.security.operations import Operation
+
+
+def led_partition(broker: Broker, peer: Peer | None, operation: Operation, topic: str, index: int) -> Partition:
+    """The partition, if we lead it; raises what a client hears otherwise."""
+    return broker.replicas.leader(topic, index)
+
+
+def controller(broker: Broker, peer: Peer | None, operation: Operation) -> Controller:
+    """Changes topics, partitions and settings; raises NOT_CONTROLLER when it is asked to and that is another broker."""
+    return broker.controller
