@@ -19,8 +19,8 @@ from trilogue.broker.cluster.local import LocalStore
 from trilogue.broker.cluster.store import Create, Session
 from trilogue.broker.config import BrokerConfig
 from trilogue.broker.coordinators.markers import carry_markers
-from trilogue.broker.network.gate import Gate
 from trilogue.broker.network.listeners import CannotStart, Listener, close_listeners, open_listeners
+from trilogue.broker.network.transport import open_transport
 from trilogue.broker.requests import registry
 from trilogue.storage.checkpoint import META_PROPERTIES, read_properties
 from trilogue.storage.directory import DataDirectory, DirectoryInUse, WrongDirectory
@@ -116,22 +116,22 @@ async def live(server: Server, cluster_id: str, task_status: trio.TaskStatus[Ser
     tasks.start_soon(broker.controller.run)
     await register(server)
     async with trio.open_nursery() as connections:
-        gate = Gate(broker, connections)
+        transport = open_transport(broker, connections)
         for listener in server.listeners:
-            gate.add(listener)
-        tasks.start_soon(gate.run)
-        tasks.start_soon(gate.sweep)
+            transport.add(listener)
+        tasks.start_soon(transport.run)
+        tasks.start_soon(transport.sweep)
         tasks.start_soon(every, broker, "log.retention.check.interval.ms", upkeep.expire)
         tasks.start_soon(every, broker, "log.cleaner.backoff.ms", upkeep.compact)
         tasks.start_soon(every, broker, "replica.high.watermark.checkpoint.interval.ms", upkeep.checkpoint)
         tasks.start_soon(flush_regularly, broker)
         task_status.started(server)
         await server.stop_asked.wait()
-        gate.stop_listening()
+        transport.stop_listening()
         for partition in broker.replicas:
             partition.ring()  # whoever waits for data gets what there is
         connections.cancel_scope.deadline = trio.current_time() + GRACE_SECONDS
-    gate.close()
+    transport.close()
 
 
 def close_logs(broker: Broker) -> None:

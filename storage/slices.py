@@ -24,6 +24,14 @@ class Slice:
     def __repr__(self) -> str:
         return f"Slice(offset {self.base_offset}, {self.size} bytes at {self.position})"
 
+    def before(self, size: int) -> "Slice":
+        """Its first `size` bytes."""
+        return Slice(self.handle, self.position, size, self.base_offset)
+
+    def after(self, size: int) -> "Slice":
+        """What follows them."""
+        return Slice(self.handle, self.position + size, self.size - size, self.base_offset)
+
     @property
     def fd(self) -> int:
         """For `os.sendfile`; valid while the slice is."""

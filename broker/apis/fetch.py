@@ -57,7 +57,7 @@ class Found(NamedTuple):
     """Something that the reader has to hear whatever the size: an error, or that its log has parted from ours."""
 
 
-@handles(FetchRequest)
+@handles(FetchRequest, gives_way=True)
 def fetch(broker: Broker, request: FetchRequest, peer: Peer) -> FetchResponse | Later[FetchResponse]:
     if request.isolation_level not in ISOLATION_LEVELS:
         return refuse_all(request, ErrorCode.UNKNOWN_SERVER_ERROR, peer)
@@ -68,7 +68,8 @@ def fetch(broker: Broker, request: FetchRequest, peer: Peer) -> FetchResponse | 
     found = read(broker, plan, peer)
     if not plan.wanted or found.urgent or found.size >= plan.min_bytes or request.max_wait_ms <= 0 or broker.stopping:
         return answer(broker, plan, found, peer)
-    return wait(broker, plan, peer, request.max_wait_ms / 1000)
+    patience = peer.patience = trio.CancelScope(deadline=trio.current_time() + request.max_wait_ms / 1000)
+    return wait(broker, plan, peer, patience)
 
 
 def understand(broker: Broker, request: FetchRequest, peer: Peer) -> Plan:
@@ -216,22 +217,21 @@ def down_converted(records: Slice, magic: int, offset: int) -> bytes:
         raise BrokerError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
 
 
-async def wait(broker: Broker, plan: Plan, peer: Peer, seconds: float) -> FetchResponse:
+async def wait(broker: Broker, plan: Plan, peer: Peer, patience: trio.CancelScope) -> FetchResponse:
     """Until there is enough, something to be said, no more time, or something else that the reader asks for."""
     partitions = watchable(broker, peer, plan.wanted)
-    bell = peer.bell = Bell()
+    bell = Bell()
     for partition in partitions:
         partition.watch(bell)
     try:
-        with trio.move_on_after(seconds):
-            while not broker.stopping and not peer.impatient:
+        with patience:
+            while not broker.stopping:
                 # Looked at before the first wait too: something may have come before we began to watch.
                 found = read(broker, plan, peer)
                 if found.urgent or found.size >= plan.min_bytes:
                     return answer(broker, plan, found, peer)
                 await bell.wait()
     finally:
-        peer.bell = None
         for partition in partitions:
             partition.unwatch(bell)
     return answer(broker, plan, read(broker, plan, peer), peer)

@@ -16,14 +16,14 @@ from trilogue.broker.partitions.partition import Partition
 from trilogue.broker.requests.endpoints import add_leaders
 from trilogue.broker.requests.later import Later, settled
 from trilogue.broker.requests.peer import Hangup, Peer
-from trilogue.broker.requests.registry import handles
+from trilogue.broker.requests.registry import Repeats, handles
 from trilogue.broker.requests.seams import led_partition
 from trilogue.broker.security.operations import Operation
 from trilogue.storage.validation import NotOneBatch, RejectedRecords
 from trilogue.wire.apis.produce import ProduceRequest, ProduceResponse
 from trilogue.wire.compression import Codec
 from trilogue.wire.errors import BrokerError, ErrorCode, MalformedMessage
-from trilogue.wire.produce_templates import ProduceTemplate
+from trilogue.wire.produce_templates import ProduceTemplate, ProduceTemplates
 from trilogue.wire.records import CODEC_MASK, LOG_OVERHEAD, MAGIC
 
 Topic = ProduceResponse.Topic
@@ -47,7 +47,7 @@ BATCHES = 3
 Result = ProduceResponse | None | Later[ProduceResponse | None]
 
 
-def again(broker: Broker, template: ProduceTemplate, correlation_id: int, peer: Peer) -> Result | bytearray:
+def from_template(broker: Broker, template: ProduceTemplate, correlation_id: int, peer: Peer) -> Result | bytearray:
     """One batch for one partition, in a request that differs from one before in nothing but its records."""
     request, data = template.request, template.data
     try:
@@ -62,7 +62,7 @@ def again(broker: Broker, template: ProduceTemplate, correlation_id: int, peer: 
     return template.answer(correlation_id, done.base_offset, done.log_append_time_ms, done.log_start_offset)
 
 
-@handles(ProduceRequest, again=again)
+@handles(ProduceRequest, repeats=Repeats(ProduceTemplates, from_template))
 def produce(broker: Broker, request: ProduceRequest, peer: Peer) -> Result:
     topics = request.topic_data
     if len(topics) != 1 or len(topics[0].partition_data) != 1:  # seldom

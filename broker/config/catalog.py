@@ -13,6 +13,7 @@ from trilogue.broker.config.tables import (
     group,
     groups,
     log,
+    own,
     quorum,
     remote,
     replication,
@@ -28,7 +29,7 @@ HOUR_MS = 60 * MINUTE_MS
 
 BROKER: dict[str, Setting] = {
     setting.name: setting
-    for table in (server, log, replication, groups, transactions, quorum, remote, sasl, security)
+    for table in (server, log, replication, groups, transactions, quorum, remote, sasl, security, own)
     for setting in table.SETTINGS
 }
 TOPIC: dict[str, Setting] = {setting.name: setting for setting in topic.SETTINGS}

@@ -1,23 +1,24 @@
-"""One connection: frames in, answers out, or something to wait for.
+"""One connection: bytes in, answers out, or something to wait for.
 
+It knows no socket and no API by name; `gate.py` and `tasks.py` bring what has come and take what is to be sent.
 Answers leave in the order of the requests, and one request is handled at a time: as in Kafka, that is a promise.
-No tasks here and no waiting: `gate.py` calls, and takes the connection aside when it has to wait.
+
+Bytes come by `receive`, in whole and broken frames.  The beginning of a frame whose end has not come is kept here; the
+rest of it goes into `room`, and `received` is told how much that was.  What is to be sent gathers in `out`.  `later` is
+what has to be waited for: until `finish` has waited for it nothing more is handled, and `resume` goes on from there.
 """
 
-import contextlib
-import logging
-import os
-import socket
 import struct
 from collections import deque
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
 
-from trilogue.broker.requests.peer import Hangup, Peer
-from trilogue.broker.requests.registry import APIS, Again, Answer
+from trilogue.broker.broker import Broker
+from trilogue.broker.network.buffers import RECEIVE_BYTES, Spares
+from trilogue.broker.requests.later import Later
+from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.registry import APIS, Answer, Api, Repeats, Templates
 from trilogue.storage.slices import Slice
 from trilogue.wire.apis.api_versions import ApiVersionsResponse
-from trilogue.wire.apis.produce import ProduceRequest
 from trilogue.wire.errors import ErrorCode, MalformedMessage
 from trilogue.wire.frame import (
     API_VERSIONS,
@@ -29,64 +30,86 @@ from trilogue.wire.frame import (
     request_reader,
     write_response,
 )
-from trilogue.wire.produce_templates import ProduceTemplates
 from trilogue.wire.schema import Response
-
-if TYPE_CHECKING:
-    from trilogue.broker.broker import Broker
-
-logger = logging.getLogger(__name__)
-
-SENDFILE_FROM = 128 * 1024
-"""From this size on the kernel copies records to the socket by itself: measured 1.4x there, and slower below."""
-
-BUFFERS_PER_SEND = 512
-BYTES_PER_SEND = 4 << 20
-"""What is gathered for one call: the kernel takes 1,024 buffers at most, and a socket hardly more than this."""
 
 NEXT = struct.Struct(">4xh")  # the size of a frame, and the key of its API
 
+Part = bytes | bytearray | memoryview | Slice
+
 
 class Connection:
-    """Bytes come in by `feed`, parts to be sent gather in `out`, and `later` holds what has to be waited for."""
-
     __slots__ = (
-        "_again",
+        "_api",
         "_asked",
         "_broker",
+        "_repeats",
+        "_spares",
         "_templates",
-        "aside",
-        "last_active",
         "later",
         "out",
         "peer",
-        "sock",
         "tail",
         "tail_size",
-        "watched",
     )
 
-    def __init__(self, broker: "Broker", sock: socket.socket, peer: Peer) -> None:
-        self._broker, self.sock, self.peer = broker, sock, peer
-        self.out: deque[Any] = deque()
-        self.later: Coroutine[Any, Any, Response | None] | None = None
+    def __init__(self, broker: Broker, peer: Peer, spares: Spares) -> None:
+        self._broker, self.peer, self._spares = broker, peer, spares
+        self.out: deque[Part] = deque()
+        self.later: Later[Response | None] | None = None
+        self._api: Api | None = None
+        """Of the request that `later` answers; of a template's it does not matter."""
         self._asked = (0, 0)
-        """Version and correlation id of the request that `later` answers."""
-        self._again: Again | None = None
-        """Handles what has become a template; until something may, there are none."""
-        self._templates: ProduceTemplates
+        """Its version and correlation id."""
+        self._repeats: Repeats | None = None
+        """Of the first API asked for that has templates."""
+        self._templates: Templates
         self.tail: bytearray | None = None
         """The beginning of a frame whose end has not arrived; its first `tail_size` bytes are it."""
         self.tail_size = 0
-        self.last_active = 0.0
-        self.aside = False
-        """A task of its own looks after it: at the gate, nothing is read from it."""
-        self.watched = False
-        """At the gate, it is noticed when something comes."""
 
     # -- in ------------------------------------------------------------------------------------
 
-    def feed(self, view: memoryview) -> int:
+    def receive(self, view: memoryview) -> None:
+        """Handle what has come while no frame had begun.  Whoever waits or sends has copied what it needs of it."""
+        done = self._feed(view)
+        if done < len(view):
+            rest = view[done:]
+            self.tail = self._spares.copy(rest) if len(rest) > SIZE.size else bytearray(rest)
+            self.tail_size = len(rest)
+
+    def room(self) -> memoryview:
+        """Where the rest of a frame that has begun goes; never beyond its end: what follows it comes by `receive`."""
+        tail, have = self.tail, self.tail_size
+        assert tail is not None
+        wanted = SIZE.size if have < SIZE.size else SIZE.size + SIZE.unpack_from(tail)[0]
+        if wanted > len(tail):
+            # Grows with what has arrived, not with what was announced; replaced, because views of it may live on.
+            self.tail = bytearray(min(wanted, 2 * max(have, RECEIVE_BYTES)))
+            self.tail[:have] = tail[:have]
+            tail = self.tail
+        return memoryview(tail)[have : min(wanted, len(tail))]
+
+    def received(self, size: int) -> None:
+        """So many bytes have come into the room."""
+        self.tail_size += size
+        if self.tail_size >= SIZE.size:
+            self.resume()
+
+    def resume(self) -> None:
+        """Handle the complete frames among what was kept."""
+        tail, size = self.tail, self.tail_size
+        if tail is None:
+            return
+        with memoryview(tail) as view, view[:size] as filled:
+            done = self._feed(filled)
+        if done == size:
+            self.tail, self.tail_size = None, 0
+            self._spares.put(tail)
+        elif done:
+            tail[: size - done] = tail[done:size]
+            self.tail_size = size - done
+
+    def _feed(self, view: memoryview) -> int:
         """Handle the complete frames at the beginning of `view`; answer how many bytes that took.
 
         Stops early at a request that has to wait.
@@ -104,11 +127,12 @@ class Connection:
     def _handle(self, frame: memoryview) -> None:
         answer: Answer | bytearray
         peer = self.peer
-        if self._again is not None and (recalled := self._templates.recall(frame)) is not None:
+        api = None
+        if self._repeats is not None and (recalled := self._templates.recall(frame)) is not None:
             template, correlation_id = recalled
             version = peer.version = template.version
             peer.client_id = template.client_id
-            answer = self._again(self._broker, template, correlation_id, peer)
+            answer = self._repeats.handler(self._broker, template, correlation_id, peer)
         else:
             key, version, correlation_id, client_id, at = header = read_header(frame)
             api = APIS.get(key)
@@ -117,17 +141,18 @@ class Connection:
                 return
             peer.version, peer.client_id = version, client_id
             request = request_reader(api.request, version)(frame, at)
-            if isinstance(request, ProduceRequest):
-                if self._again is None:
-                    self._again, self._templates = api.again, ProduceTemplates()
-                self._templates.learn(frame, header, request)
+            if api.repeats is not None:
+                if self._repeats is None:
+                    self._repeats, self._templates = api.repeats, api.repeats.templates()
+                if self._repeats is api.repeats:
+                    self._templates.learn(frame, header, request)
             answer = api.handler(self._broker, request, peer)
         if isinstance(answer, bytearray):
             self.out.append(answer)
         elif isinstance(answer, Response):
             self.out += answer_writer(type(answer), version)(answer, correlation_id)
         elif answer is not None:
-            self.later, self._asked = answer, (version, correlation_id)
+            self.later, self._api, self._asked = answer, api, (version, correlation_id)
 
     def _refuse(self, header: Header) -> None:
         if header.key != API_VERSIONS:
@@ -142,13 +167,36 @@ class Connection:
         answer = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[ours])
         self.out.extend(write_response(answer, 0, header.correlation_id))
 
-    def next_key(self) -> int | None:
-        """Which API is asked for next, as far as that has arrived; it stays where it is."""
-        head = bytes(self.tail[: min(self.tail_size, NEXT.size)]) if self.tail is not None else b""
-        if len(head) < NEXT.size:
-            with contextlib.suppress(OSError):  # whoever reads will hear of it
-                head += self.sock.recv(NEXT.size - len(head), socket.MSG_PEEK)
-        return NEXT.unpack(head)[0] if len(head) == NEXT.size else None
+    # -- waiting -------------------------------------------------------------------------------
+
+    @property
+    def gives_way(self) -> bool:
+        """Whether what we wait for is answered at once if something else is asked for."""
+        return self.later is not None and self._api is not None and self._api.gives_way
+
+    @property
+    def head_lacks(self) -> int:
+        """How many bytes have to come until it is known what is asked for next."""
+        return max(0, NEXT.size - self.tail_size)
+
+    def keep(self, more: bytes) -> None:
+        """These have come while we wait: they are kept until it is their turn."""
+        kept = self.tail[: self.tail_size] if self.tail is not None else b""
+        self.tail = bytearray(kept + more)
+        self.tail_size = len(self.tail)
+
+    def look_ahead(self, more: bytes) -> None:
+        """These are the next bytes, as far as anything has come; none at all if the peer has hung up.
+
+        Unless the same API is asked for, what we wait for gives way.  A client with two fetches under way would
+        otherwise never wait again.
+        """
+        kept = bytes(self.tail[: min(self.tail_size, NEXT.size)]) if self.tail is not None else b""
+        head = kept + more
+        if self._api is not None and len(head) == NEXT.size and NEXT.unpack(head)[0] == self._api.request.api_key:
+            return
+        if self.peer.patience is not None:
+            self.peer.patience.cancel()
 
     async def finish(self) -> None:
         """Wait for what was to be waited for, and queue the answer."""
@@ -156,71 +204,23 @@ class Connection:
         try:
             answer = await self.later
         finally:
-            self.later = None
-            self.peer.impatient = False
+            self.later = self.peer.patience = None
         if answer is not None:
             self.out.extend(write_response(answer, *self._asked))
 
-    # -- out -----------------------------------------------------------------------------------
+    async def settle(self, finish: Callable[[], Awaitable[None]], send: Callable[[], Awaitable[None]]) -> None:
+        """Finish, send, and go on with what was kept, until there is nothing more to wait for."""
+        while True:
+            if self.later is not None:
+                await finish()
+            await send()
+            before = self.tail_size
+            self.resume()
+            if self.later is None and not self.out and self.tail_size == before:
+                return
 
-    def flush(self) -> bool:
-        """Send what can be sent without waiting; whether that was everything."""
-        out = self.out
-        try:
-            if len(out) == 1 and type(out[0]) is bytearray:  # one small answer: almost always
-                sent = self.sock.send(out[0])
-                if sent == len(out[0]):
-                    out.clear()
-                    return True
-                out[0] = memoryview(out[0])[sent:]
-                return False
-            while out:
-                if isinstance(out[0], Slice) and len(out[0]) >= SENDFILE_FROM:
-                    self._send_file(out)
-                else:
-                    self._send_buffers(out)
-        except BlockingIOError:
-            return False
-        return True
-
-    def _send_file(self, out: deque[Any]) -> None:
-        piece: Slice = out[0]
-        sent = os.sendfile(self.sock.fileno(), piece.fd, piece.position, piece.size)
-        if sent == 0:
-            raise self._cut_short()
-        if sent == piece.size:
-            out.popleft()
-        else:
-            out[0] = Slice(piece.handle, piece.position + sent, piece.size - sent, piece.base_offset)
-
-    def _cut_short(self) -> Hangup:
-        """The log was cut while we were sending from it: what we announced is not there any more."""
-        return Hangup(f"the log was truncated under an answer to {self.peer}")
-
-    def _send_buffers(self, out: deque[Any]) -> None:
-        """Everything up to the next large slice, in one call."""
-        parts: list[Any] = []
-        size = 0
-        more = False
-        for part in out:
-            if isinstance(part, Slice):
-                if len(part) >= SENDFILE_FROM:
-                    more = True
-                    break
-                announced = len(part)
-                part = part.read()
-                if len(part) != announced:
-                    raise self._cut_short()
-            parts.append(part)
-            size += len(part)
-            if len(parts) == BUFFERS_PER_SEND or size > BYTES_PER_SEND:
-                break
-        taken = len(parts)
-        flags = socket.MSG_MORE if more else 0
-        sent = self.sock.send(parts[0], flags) if taken == 1 else self.sock.sendmsg(parts, (), flags)
-        for _ in range(taken):
-            out.popleft()
-        if sent < size:
-            rest = memoryview(b"".join(parts))[sent:]
-            out.appendleft(rest)
-            raise BlockingIOError
+    def close(self) -> None:
+        """Nobody will wait any more."""
+        if self.later is not None:
+            self.later.close()
+            self.later = None

@@ -1,4 +1,4 @@
-"""An alarm that an epoll hears: set once for many waits.
+"""A timer that an epoll hears of: set once for many waits.
 
 A wait with a time limit makes the kernel set a timer, and take it back when something comes.  On a virtual machine
 that is expensive, and was a fifth of the CPU of a broker that every single request wakes.  Measured in one run,
@@ -14,8 +14,8 @@ import time
 NANOSECONDS = 1_000_000_000
 
 
-class Alarm:
-    """A Linux timerfd.  Readable from the moment it rings until it is heard."""
+class TimerFd:
+    """A Linux timerfd.  Readable from the moment it expires until that is acknowledged."""
 
     __slots__ = ("_fd", "_set", "armed")
 
@@ -24,19 +24,19 @@ class Alarm:
         self._fd = checked(library.timerfd_create(time.CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC))
         self._set = library.timerfd_settime
         self.armed = False
-        """Set, and not heard yet."""
+        """Set, and not acknowledged yet."""
 
     def fileno(self) -> int:
         return self._fd
 
     def set(self, seconds: float) -> None:
-        """Ring once, so much later."""
+        """Expire once, so much later."""
         whole, part = divmod(max(int(seconds * NANOSECONDS), 1), NANOSECONDS)  # none at all would mean never
         checked(self._set(self._fd, 0, (ctypes.c_long * 4)(0, 0, whole, part), None))
         self.armed = True
 
-    def hear(self) -> None:
-        """It has rung; be silent until it is set again."""
+    def acknowledge(self) -> None:
+        """It has expired; be silent until it is set again."""
         os.read(self._fd, 8)
         self.armed = False
 

@@ -1,21 +1,21 @@
 """Who is asking."""
 
-from typing import TYPE_CHECKING
+import trio
 
-if TYPE_CHECKING:
-    from trilogue.broker.partitions.partition import Bell
+
+class Hangup(Exception):
+    """The connection is to be closed; the message says why, if there is anything to say."""
 
 
 class Peer:
-    """Who is asking: handlers look here.  `version` and `client_id` are those of the request at hand."""
+    """Whoever is at the other end of a connection.  `version` and `client_id` are those of the request at hand."""
 
     __slots__ = (
-        "bell",
         "client_id",
         "host",
-        "impatient",
         "listener",
         "local",
+        "patience",
         "principal",
         "software_name",
         "software_version",
@@ -28,20 +28,9 @@ class Peer:
         self.client_id: str | None = None
         self.version = 0
         self.software_name = self.software_version = "unknown"
-        self.impatient = False
-        """Has asked for something else while it waits for news: then it hears that there is none, and is answered."""
-        self.bell: Bell | None = None
-        """What it is woken by, if it waits for news."""
-
-    def hurry(self) -> None:
-        self.impatient = True
-        if self.bell is not None:
-            self.bell.ring()
+        self.patience: trio.CancelScope | None = None
+        """What the request at hand waits in, if its API gives way: cancelled, it is answered with what there is."""
 
     def __str__(self) -> str:
         software = "" if self.software_name == "unknown" else f" ({self.software_name} {self.software_version})"
         return f"{self.host}{software}"
-
-
-class Hangup(Exception):
-    """The connection is to be closed; the message says why, if there is anything to say."""

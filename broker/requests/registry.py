@@ -1,25 +1,49 @@
 """Which requests this broker answers, and with what.
 
 A handler is a plain function that returns its answer.  One that has to wait returns a coroutine instead, and its
-connection waits with it.  None is no answer at all.  ApiVersions is derived from what is registered here.
+connection waits with it.  None is no answer at all.  ApiVersions is derived from what is registered here, and so is
+what connections know of APIs: they know none by name.
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from trilogue.wire.produce_templates import ProduceTemplate
+from trilogue.broker.broker import Broker
+from trilogue.broker.requests.later import Later
+from trilogue.broker.requests.peer import Peer
+from trilogue.wire.frame import Header
 from trilogue.wire.schema import Request, Response, Versions
 
-if TYPE_CHECKING:
-    from trilogue.broker.broker import Broker
-    from trilogue.broker.requests.peer import Peer
-
-Answer = Response | None | Coroutine[Any, Any, Response | None]
+Answer = Response | None | Later[Response | None]
 Q = TypeVar("Q", bound=Request)
-Handler = Callable[["Broker", Any, "Peer"], Answer]
-Again = Callable[["Broker", ProduceTemplate, int, "Peer"], Answer | bytearray]
+Handler = Callable[[Broker, Any, Peer], Answer]
+
+
+class Template(Protocol):
+    """A request without what differs when it comes again."""
+
+    version: int
+    client_id: str | None
+
+
+class Templates(Protocol):
+    """Those of one connection."""
+
+    def recall(self, frame: memoryview) -> tuple[Any, int] | None:
+        """The template that this frame fills, and its correlation id."""
+
+    def learn(self, frame: memoryview, header: Header, request: Any) -> None:
+        """Remember a request that was read from this frame, if it is of the kind that comes again."""
+
+
+class Repeats(NamedTuple):
+    """How an API is answered whose requests come again and again, almost the same."""
+
+    templates: Callable[[], Templates]
+    handler: Callable[[Broker, Any, int, Peer], Answer | bytearray]
+    """Is given the template and the correlation id; answers in bytes if all goes well."""
 
 
 class Api(NamedTuple):
@@ -30,26 +54,33 @@ class Api(NamedTuple):
     advertised: Versions
     numbers: range
     """`versions`, for the one who asks with every request."""
-    again: Again | None
-    """Handles what has become a template; answers in bytes if all goes well."""
+    repeats: Repeats | None
+    gives_way: bool
+    """While it waits, it is answered at once if its connection asks for something else."""
 
 
 APIS: dict[int, Api] = {}
 
 
 def handles(
-    request: type[Q], versions: str | None = None, *, advertised: str | None = None, again: Again | None = None
-) -> Callable[[Callable[["Broker", Q, "Peer"], Answer]], Callable[["Broker", Q, "Peer"], Answer]]:
+    request: type[Q],
+    versions: str | None = None,
+    *,
+    advertised: str | None = None,
+    repeats: Repeats | None = None,
+    gives_way: bool = False,
+) -> Callable[[Callable[[Broker, Q, Peer], Answer]], Callable[[Broker, Q, Peer], Answer]]:
     """Answer this request, in all the versions we can read unless told otherwise.
 
     `advertised` is what we say we answer, where that differs: Kafka tells one such lie, about Produce.
     """
     offered = Versions.parse(versions) if versions else request.versions
 
-    def register(handler: Callable[["Broker", Q, "Peer"], Answer]) -> Callable[["Broker", Q, "Peer"], Answer]:
+    def register(handler: Callable[[Broker, Q, Peer], Answer]) -> Callable[[Broker, Q, Peer], Answer]:
         assert request.api_key not in APIS, f"{request.__name__} has two handlers"
         said = Versions.parse(advertised) if advertised else offered
-        APIS[request.api_key] = Api(request, offered, handler, said, range(offered.first, offered.last + 1), again)
+        numbers = range(offered.first, offered.last + 1)
+        APIS[request.api_key] = Api(request, offered, handler, said, numbers, repeats, gives_way)
         return handler
 
     return register

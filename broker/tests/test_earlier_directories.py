@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trilogue.broker.network.tests.test_gate import values_in
+from trilogue.broker.network.tests.test_transports import values_in
 from trilogue.broker.tests.running import Raw, running
 from trilogue.wire.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from trilogue.wire.apis.fetch import FetchRequest, FetchResponse

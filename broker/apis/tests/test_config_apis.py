@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from trilogue.broker.config.alter import OpType, ResourceType
+from trilogue.broker.config.tables import own
 from trilogue.broker.tests.running import Raw, running
 from trilogue.wire.apis.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from trilogue.wire.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -126,7 +127,8 @@ def test_what_cannot_be_described(client, kind, name, code, message):
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "count"), [(TOPIC, "t", 33), (BROKER, "1", 340), (GROUP, "g", 17), (METRICS, "m", 3)]
+    ("kind", "name", "count"),
+    [(TOPIC, "t", 33), (BROKER, "1", 340 + len(own.SETTINGS)), (GROUP, "g", 17), (METRICS, "m", 3)],
 )
 @pytest.mark.parametrize("version", [0, 1, 3, 4])
 def test_everything_is_listed_in_every_version(client, kind, name, count, version):

@@ -3,7 +3,7 @@
 import kafka
 import pytest
 
-from trilogue.broker.network.tests.test_gate import fetch_request, make_topic, values_in
+from trilogue.broker.network.tests.test_transports import fetch_request, make_topic, values_in
 from trilogue.broker.tests.running import Raw, running
 from trilogue.wire import legacy
 from trilogue.wire.apis.fetch import FetchResponse

@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from trilogue.broker.network.tests.test_gate import HELLO, fetch_request, make_topic, produce_request, values_in
+from trilogue.broker.network.tests.test_transports import HELLO, fetch_request, make_topic, produce_request, values_in
 from trilogue.broker.requests.registry import APIS
 from trilogue.broker.tests.running import Raw, running
 from trilogue.wire.apis.api_versions import ApiVersionsResponse

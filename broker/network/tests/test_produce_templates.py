@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from trilogue.broker.network.tests.test_gate import make_topic
+from trilogue.broker.network.tests.test_transports import make_topic
 from trilogue.broker.tests.running import Raw, running
 from trilogue.wire import produce_templates
 from trilogue.wire.apis.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse

@@ -1,56 +1,56 @@
-"""An alarm rings once each time it is set, and an epoll hears it."""
+"""A timer expires once each time it is set, and an epoll hears of it."""
 
 import contextlib
 import select
 
 import pytest
 
-from trilogue.broker.network.timerfd import Alarm
+from trilogue.broker.network.timerfd import TimerFd
 
 
 @pytest.fixture
-def alarm():
-    with contextlib.closing(Alarm()) as made:
+def timer():
+    with contextlib.closing(TimerFd()) as made:
         yield made
 
 
 @pytest.fixture
-def epoll(alarm):
+def epoll(timer):
     with select.epoll() as made:
-        made.register(alarm.fileno(), select.EPOLLIN)
+        made.register(timer.fileno(), select.EPOLLIN)
         yield made
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1e-12, 0.001, 0.02])
-def test_it_rings_until_it_is_heard(alarm, epoll, seconds):
-    assert not alarm.armed
-    alarm.set(seconds)
-    assert alarm.armed
+def test_it_is_readable_until_that_is_acknowledged(timer, epoll, seconds):
+    assert not timer.armed
+    timer.set(seconds)
+    assert timer.armed
 
     for _ in range(2):
-        assert epoll.poll(10) == [(alarm.fileno(), select.EPOLLIN)]
-    alarm.hear()
+        assert epoll.poll(10) == [(timer.fileno(), select.EPOLLIN)]
+    timer.acknowledge()
 
-    assert not alarm.armed
+    assert not timer.armed
     assert epoll.poll(0) == []
 
 
-def test_the_last_time_counts(alarm, epoll):
-    alarm.set(3600.5)
+def test_the_last_time_counts(timer, epoll):
+    timer.set(3600.5)
     assert epoll.poll(0) == []
-    alarm.set(0.001)
-    assert epoll.poll(10) == [(alarm.fileno(), select.EPOLLIN)]
+    timer.set(0.001)
+    assert epoll.poll(10) == [(timer.fileno(), select.EPOLLIN)]
 
 
-def test_what_has_not_rung_cannot_be_heard(alarm):
-    alarm.set(3600)
+def test_what_has_not_rung_cannot_be_heard(timer):
+    timer.set(3600)
     with pytest.raises(BlockingIOError):
-        alarm.hear()
-    assert alarm.armed
+        timer.acknowledge()
+    assert timer.armed
 
 
 def test_one_that_cannot_be_set_says_so():
-    alarm = Alarm()
-    alarm.close()
+    timer = TimerFd()
+    timer.close()
     with pytest.raises(OSError, match="Bad file descriptor"):
-        alarm.set(1)
+        timer.set(1)

@@ -1,14 +1,14 @@
-"""Connections as strangers make them: order, pieces, waiting, and what bad input gets."""
+"""Connections as strangers make them, both ways of serving them: order, pieces, waiting, and what bad input gets."""
 
 import logging
 import random
-import resource
+import select
 import socket
 import time
 
 import pytest
 
-from trilogue.broker.network import gate
+from trilogue.broker.network import guests
 from trilogue.broker.requests.registry import APIS
 from trilogue.broker.tests.running import Raw, running
 from trilogue.wire.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -25,9 +25,16 @@ from trilogue.wire.records import Record, batches, build
 HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 
 
+@pytest.fixture(scope="module", params=["gate", "tasks"])
+def transport(request):
+    if request.param == "gate" and not hasattr(select, "epoll"):
+        pytest.skip("the gate needs epoll, which this system has not")
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def broker():
-    with running() as broker:
+def broker(transport):
+    with running(trilogue_transport=transport) as broker:
         with Raw(broker) as raw:
             make_topic(raw, "t")
         yield broker
@@ -181,10 +188,10 @@ def test_a_fetch_waits_its_time_and_no_longer(broker):
 
 
 def test_a_fetch_is_answered_in_time_when_others_have_just_fallen_silent(broker):
-    """The gate still waits for them then, by itself; it gives way when its alarm rings."""
+    """The gate still waits for them then, by itself; it gives way when its timer expires."""
     with Raw(broker) as waiting, Raw(broker) as busy:
-        make_topic(busy, "brisk")
-        waiting.send(b"".join(write_request(fetch_request("brisk", wait_ms=300), 11, 1, None)))
+        make_topic(busy, "hurried")
+        waiting.send(b"".join(write_request(fetch_request("hurried", wait_ms=300), 11, 1, None)))
         for _ in range(300):
             busy.ask(HELLO, 3, ApiVersionsResponse)
 
@@ -292,10 +299,10 @@ def test_ten_thousand_strangers_leave_nothing_behind(broker):
     assert resident_kib() - before < 5 * 1024
 
 
-def test_who_begins_a_size_and_falls_silent_is_closed(monkeypatch):
-    monkeypatch.setattr(gate, "SIZE_SECONDS", 0.2)
-    monkeypatch.setattr(gate, "SWEEP_SECONDS", 0.05)
-    with running() as patient, Raw(patient) as raw, Raw(patient) as other:
+def test_who_begins_a_size_and_falls_silent_is_closed(transport, monkeypatch):
+    monkeypatch.setattr(guests, "SIZE_SECONDS", 0.2)
+    monkeypatch.setattr(guests, "SWEEP_SECONDS", 0.05)
+    with running(trilogue_transport=transport) as patient, Raw(patient) as raw, Raw(patient) as other:
         raw.send(b"\x00\x00\x00")
         assert raw.receive() == b""
         assert other.ask(HELLO, 3, ApiVersionsResponse).error_code == ErrorCode.NONE
@@ -344,6 +351,7 @@ def test_every_key_and_version_gets_an_answer_or_a_clean_hangup(broker, caplog):
 
 
 def test_a_thousand_idle_connections_do_not_slow_anybody_down(broker):
+    resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(8192, hard), hard))
     idle = [Raw(broker) for _ in range(1_000)]
@@ -363,7 +371,7 @@ def test_a_thousand_idle_connections_do_not_slow_anybody_down(broker):
 @pytest.mark.skipif(not hasattr(socket, "TCP_CONGESTION"), reason="congestion control is chosen on Linux only")
 def test_what_is_sent_to_this_machine_is_not_paced():
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as sock:
-        gate.unpaced(sock)
+        guests.unpaced(sock)
 
         chosen = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
         assert chosen.rstrip(b"\0") == b"reno"
@@ -371,21 +379,21 @@ def test_what_is_sent_to_this_machine_is_not_paced():
 
 def test_a_peer_on_this_machine_is_known_as_one(broker, monkeypatch):
     unpaced = []
-    monkeypatch.setattr(gate, "unpaced", unpaced.append)
+    monkeypatch.setattr(guests, "unpaced", unpaced.append)
     with Raw(broker) as raw:
         raw.ask(HELLO, 3, ApiVersionsResponse)
         (ours,) = unpaced
         assert ours.getpeername() == raw.sock.getsockname()
 
 
-def test_a_request_larger_than_allowed_is_refused_before_it_is_read():
-    with running(socket_request_max_bytes="1000") as small, Raw(small) as raw:
+def test_a_request_larger_than_allowed_is_refused_before_it_is_read(transport):
+    with running(trilogue_transport=transport, socket_request_max_bytes="1000") as small, Raw(small) as raw:
         raw.send((1001).to_bytes(4, "big"))
         assert raw.receive() == b""
 
 
-def test_connections_above_the_limit_are_closed_at_once():
-    with running(max_connections="2") as few:
+def test_connections_above_the_limit_are_closed_at_once(transport):
+    with running(trilogue_transport=transport, max_connections="2") as few:
         first, second, third = Raw(few), Raw(few), Raw(few)
         assert first.ask(HELLO, 3, ApiVersionsResponse)
         assert second.ask(HELLO, 3, ApiVersionsResponse)
@@ -399,8 +407,8 @@ def test_connections_above_the_limit_are_closed_at_once():
     [{"max_connections_per_ip": "1"}, {"max_connections_per_ip_overrides": "10.0.0.1:5,127.0.0.1:1"}],
     ids=["for all", "for one"],
 )
-def test_a_host_may_have_its_own_limit_and_room_comes_back(settings):
-    with running(**settings) as few:
+def test_a_host_may_have_its_own_limit_and_room_comes_back(transport, settings):
+    with running(trilogue_transport=transport, **settings) as few:
         with Raw(few) as first, Raw(few) as second:
             assert first.ask(HELLO, 3, ApiVersionsResponse)
             assert second.receive() == b""
@@ -412,7 +420,7 @@ def test_a_host_may_have_its_own_limit_and_room_comes_back(settings):
         raise AssertionError("there is no room although everybody has left")
 
 
-def test_an_idle_connection_is_closed():
-    with running(connections_max_idle_ms="300") as brief, Raw(brief) as raw:
+def test_an_idle_connection_is_closed(transport):
+    with running(trilogue_transport=transport, connections_max_idle_ms="300") as brief, Raw(brief) as raw:
         assert raw.ask(HELLO, 3, ApiVersionsResponse)
         assert raw.receive() == b""

@@ -1,0 +1,159 @@
+"""Who is connected: who is let in, who has been silent for too long, and what is said of those who are shown out.
+
+A guest is a connection with its socket.  Both ways of serving them, `gate.py` and `tasks.py`, keep theirs here.
+"""
+
+import contextlib
+import errno
+import logging
+import socket
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+import trio
+
+from trilogue.broker.broker import Broker
+from trilogue.broker.network.connection import Connection
+from trilogue.broker.network.listeners import Listener, plain_host
+from trilogue.broker.requests.peer import Hangup, Peer
+from trilogue.wire.errors import MalformedMessage
+from trilogue.wire.frame import SIZE
+
+logger = logging.getLogger(__name__)
+
+ACCEPTED_PER_TURN = 256
+SWEEP_SECONDS = 1.0
+SIZE_SECONDS = 10.0
+"""How long the four bytes of a size may take.  Who needs longer is not a client."""
+
+REPORTED_MAX = 1000
+"""So many different troubles are named in the log."""
+
+
+class Guest:
+    __slots__ = ("busy", "connection", "last_active", "sock")
+
+    def __init__(self, sock: socket.socket, connection: Connection, now: float) -> None:
+        self.sock, self.connection, self.last_active = sock, connection, now
+        self.busy = False
+        """We have something to do for it: it is not silent, whatever it says."""
+
+
+G = TypeVar("G", bound=Guest)
+
+
+class Guests(Generic[G]):
+    """`close` is how one of them is shown out."""
+
+    def __init__(self, broker: Broker, close: Callable[[G], None]) -> None:
+        self._broker, self._close = broker, close
+        self.by_fd: dict[int, G] = {}
+        self._hosts: Counter[str] = Counter()
+        """How many of them come from where."""
+        self._reported: set[str] = set()
+
+    # -- coming --------------------------------------------------------------------------------
+
+    def accept(self, server: socket.socket, listener: Listener) -> Iterator[tuple[socket.socket, Peer]]:
+        """Those who knock, as far as there is room for them."""
+        for _ in range(ACCEPTED_PER_TURN):
+            try:
+                sock, came_from = server.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in (errno.EMFILE, errno.ENFILE):
+                    logger.error("no more connections: the limit of open files is reached")
+                return
+            host = plain_host(came_from[0])
+            if not self._has_room(host):
+                sock.close()
+                continue
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            try:
+                came_in = sock.getsockname()
+            except OSError:
+                sock.close()  # gone before we could greet
+                continue
+            local = plain_host(came_in[0]), came_in[1]
+            if host == local[0]:
+                unpaced(sock)
+            yield sock, Peer(listener.name, host, local)
+
+    def _has_room(self, host: str) -> bool:
+        """Whether one more connection, from there, is within the limits."""
+        config = self._broker.config
+        if len(self.by_fd) >= config["max.connections"]:
+            return False
+        limit: int = config["max.connections.per.ip"]
+        for each in filter(None, config["max.connections.per.ip.overrides"].split(",")):
+            whose, _, number = each.rpartition(":")  # the host may be an IPv6 address
+            if whose == host and number.isdigit():
+                limit = int(number)
+        return self._hosts[host] < limit
+
+    def add(self, guest: G) -> None:
+        self.by_fd[guest.sock.fileno()] = guest
+        self._hosts[guest.connection.peer.host] += 1
+
+    # -- going ---------------------------------------------------------------------------------
+
+    async def sweep(self) -> None:
+        """Never ends: closes connections that have been silent for too long."""
+        while True:
+            await trio.sleep(SWEEP_SECONDS)
+            now = trio.current_time()
+            idle = self._broker.config["connections.max.idle.ms"] / 1000
+            for guest in list(self.by_fd.values()):
+                if guest.busy:
+                    continue
+                silent = now - guest.last_active
+                if silent > idle or (0 < guest.connection.tail_size < SIZE.size and silent > SIZE_SECONDS):
+                    self._close(guest)
+
+    def drop(self, guest: G, error: Exception) -> None:
+        """Close, and say why if that helps anybody: once for each kind of trouble, not once for each attempt."""
+        if isinstance(error, MalformedMessage | Hangup):
+            said = f"{guest.connection.peer}: {error}"
+            if said not in self._reported and len(self._reported) < REPORTED_MAX:
+                self._reported.add(said)
+                logger.warning("closed a connection from %s", printable(said))
+        self._close(guest)
+
+    def drop_for_bug(self, guest: G) -> None:
+        """Called where an exception is handled that nobody has thought of."""
+        logger.exception("a bug of ours, met by %s", guest.connection.peer)
+        self._close(guest)
+
+    def remove(self, guest: G) -> None:
+        """It is leaving: its socket is closed, and nobody waits for it any more."""
+        del self.by_fd[guest.sock.fileno()]
+        host = guest.connection.peer.host
+        self._hosts[host] -= 1
+        if not self._hosts[host]:
+            del self._hosts[host]
+        trio.lowlevel.notify_closing(guest.sock)
+        guest.sock.close()
+        guest.connection.close()
+
+    def close(self) -> None:
+        for guest in list(self.by_fd.values()):
+            self._close(guest)
+
+
+def unpaced(sock: socket.socket) -> None:
+    """For a peer on this machine: no congestion control that spreads what is sent over time.
+
+    Where BBR is the default, its timers took a third of the CPU that sending to a consumer takes.  Reno is in every
+    kernel and has none; between processes of one machine there is no congestion to control.
+    """
+    if hasattr(socket, "TCP_CONGESTION"):
+        with contextlib.suppress(OSError):  # an administrator may have forbidden it
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
+
+
+def printable(text: str) -> str:
+    """What strangers say does not get to move our terminal's cursor."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
