@@ -28,6 +28,23 @@ MAY_IMPORT = {
     # No stock client leaves a transaction hanging: that batch is made by hand.
     "compat_tests/test_group_tools.py": {"compat_tests", "wire", "client", *CLIENTS},
 }
+# Who may know whom inside of broker/: what stands below, and nothing that stands above or beside.  Again the longest
+# path that fits counts.
+LAYERS = [
+    {"names.py", "clock.py", "features.py", "requests/later.py", "security"},
+    {"cluster"},
+    {"config"},
+    {"partitions"},
+    {"machines"},
+    {"groups", "transactions"},
+    {"broker.py"},
+    {"requests"},
+    {"network", "coordinators"},
+    {"apis"},
+    {"server.py"},
+]
+LEVEL = {Path("broker", name): level for level, names in enumerate(LAYERS) for name in names}
+
 # The only file that may know ZooKeeper.
 ZOOKEEPER = Path("broker/cluster/zookeeper.py")
 
@@ -73,6 +90,7 @@ def complaints(path: Path, text: str) -> list[str]:
     if path != ZOOKEEPER:
         strangers |= names & {"kazoo"}
     found += [f"may not import {name}" for name in sorted(strangers)]
+    found += upward(path, tree)
     if any(path.is_relative_to(pure) for pure in PURE):
         found += [f"is pure, and may not import {name}" for name in sorted(names & IMPURE)]
         found += [f"is pure, and may not await: line {node.lineno}" for node in ast.walk(tree) if is_async(node)]
@@ -84,6 +102,44 @@ def complaints(path: Path, text: str) -> list[str]:
     if tree.body and not ast.get_docstring(tree):
         found.append("does not say what it is for")
     return found
+
+
+def upward(path: Path, tree: ast.AST) -> list[str]:
+    """What a file of broker/ imports against the direction; its own folder is its own affair."""
+    if path.parts[0] != "broker" or path == Path("broker/__init__.py"):
+        return []
+    ours = place(path)
+    if ours is None:
+        return ["has no place in LAYERS"]
+    found = []
+    for module in sorted(set(modules(tree, "trilogue.broker."))):
+        target = Path(*module.split(".")[1:])
+        target = target if (ROOT / target).is_dir() else target.with_suffix(".py")
+        theirs = place(target)
+        if theirs is None:
+            found.append(f"imports {target}, which has no place in LAYERS")
+        elif theirs != ours and LEVEL[theirs] >= LEVEL[ours]:
+            found.append(f"{path} may not import {target}: {theirs} is not below {ours}")
+    return found
+
+
+def place(path: Path) -> Path | None:
+    return next((each for each in (path, *path.parents) if each in LEVEL), None)
+
+
+def modules(tree: ast.AST, prefix: str):
+    """The modules with this prefix that are imported, wherever in the file and for whatever reason."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.startswith(prefix))
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            if node.module.startswith(prefix):
+                # `from folder import file` and `from file import name` look the same: the file is what there is.
+                for alias in node.names:
+                    longer = f"{node.module}.{alias.name}"
+                    yield longer if (ROOT / Path(*longer.split(".")[1:])).with_suffix(".py").exists() else node.module
+            elif f"{node.module}." == prefix:
+                yield from (prefix + alias.name for alias in node.names)
 
 
 def may_import(path: Path) -> set[str]:
@@ -117,11 +173,33 @@ def is_async(node: ast.AST) -> bool:
         ("wire/x.py", "from trilogue.storage.log import Log", "may not import storage"),
         ("wire/x.py", "import requests", "may not import requests"),
         ("storage/x.py", "from trilogue import broker", "may not import broker"),
-        ("broker/x.py", "from kazoo.client import KazooClient", "may not import kazoo"),
+        ("broker/cluster/x.py", "from kazoo.client import KazooClient", "may not import kazoo"),
         ("compat_tests/x.py", "import trilogue.wire", "may not import wire"),
         ("storage/x.py", "import time", "is pure, and may not import time"),
         ("broker/groups/x.py", "async def f(): ...", "is pure, and may not await: line 2"),
-        ("broker/x.py", "def f():\n" + "    g()\n" * 80, "f has 81 lines; 80 are the most"),
+        ("broker/apis/x.py", "def f():\n" + "    g()\n" * 80, "f has 81 lines; 80 are the most"),
+        (
+            "broker/groups/x.py",
+            "from trilogue.broker.apis.fetch import fetch",
+            "broker/groups/x.py may not import broker/apis/fetch.py: broker/apis is not below broker/groups",
+        ),
+        (
+            "broker/network/x.py",
+            "def f():\n    from trilogue.broker.coordinators import lookup",
+            "broker/network/x.py may not import broker/coordinators/lookup.py:"
+            " broker/coordinators is not below broker/network",
+        ),
+        (
+            "broker/partitions/x.py",
+            "from trilogue.broker import server",
+            "broker/partitions/x.py may not import broker/server.py: broker/server.py is not below broker/partitions",
+        ),
+        (
+            "broker/machines/x.py",
+            "from trilogue.broker.requests.peer import Peer",
+            "broker/machines/x.py may not import broker/requests/peer.py: broker/requests is not below broker/machines",
+        ),
+        ("broker/x.py", "import os", "has no place in LAYERS"),
     ],
 )
 def test_what_it_complains_about(path, text, complaint):
@@ -129,7 +207,27 @@ def test_what_it_complains_about(path, text, complaint):
 
 
 def test_it_complains_about_a_file_without_a_word():
-    assert complaints(Path("broker/x.py"), "import os\n") == ["does not say what it is for"]
+    assert complaints(Path("storage/x.py"), "import os\n") == ["does not say what it is for"]
+
+
+def test_what_lies_below_may_be_known_whatever_lies_in_between():
+    text = '"""Doc."""\nfrom trilogue.broker import names\nfrom trilogue.broker.requests.later import then\n'
+    assert complaints(Path("broker/machines/x.py"), text) == []
+    assert complaints(Path("broker/apis/x.py"), text) == []
+
+
+def test_every_file_of_the_broker_has_its_place():
+    assert [str(path) for path in SOURCES if path.parts[0] == "broker" and place(path) is None] == [
+        "broker/__init__.py"
+    ]
+    assert all((ROOT / each).exists() for each in LEVEL)
+
+
+WORDS = {"alarm", "asking", "elsewhere", "habits", "leaders", "mixed", "moving", "office", "stored", "transactional"}
+
+
+def test_no_file_bears_a_private_word_that_was_given_up():
+    assert [str(path) for path in SOURCES if path.parts[0] == "broker" and path.stem in WORDS] == []
 
 
 def test_zookeepers_own_file_may_know_it():
