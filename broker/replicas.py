@@ -14,11 +14,11 @@ import trio
 
 from trilogue.broker.cluster.image import Image, Topic
 from trilogue.broker.config import BrokerConfig
-from trilogue.broker.moving import ON_THE_SPOT_BYTES, ROUNDS_MAX, Move, remove_unfinished
 from trilogue.broker.partition import Partition
 from trilogue.storage import cleaner
 from trilogue.storage.directory import DataDirectory
 from trilogue.storage.log import Log
+from trilogue.storage.move import ON_THE_SPOT_BYTES, ROUNDS_MAX, Move, remove_unfinished
 from trilogue.wire.errors import BrokerError, ErrorCode
 
 logger = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ new is copied in a thread, until so little is left that it can be copied on the 
 to the copy, without an `await` in between: nothing is written twice, nothing is missed.
 
 Until then the copy lies in a folder that ends in `-future`, as with Kafka, and counts for nothing.  Retention and
-compaction leave a partition alone while it moves: `replicas.py` sees to that.
+compaction leave a partition alone while it moves: `broker/replicas.py` sees to that.
 """
 
 import os
