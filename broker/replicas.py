@@ -5,7 +5,6 @@ nobody writes; deciding and adopting the result happen here.
 """
 
 import logging
-import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ import trio
 from trilogue.broker.cluster.image import Image, Topic
 from trilogue.broker.config import BrokerConfig
 from trilogue.broker.partition import Partition
-from trilogue.storage import cleaner
+from trilogue.storage import cleaner, system
 from trilogue.storage.directory import DataDirectory
 from trilogue.storage.log import Log
 from trilogue.storage.move import ON_THE_SPOT_BYTES, ROUNDS_MAX, Move, remove_unfinished
@@ -174,7 +173,7 @@ class Replicas:
         folder = Path(home.path, f"{key[0]}-{key[1]}")
         target = Path(home.path, f"{folder.name}.{self._chance.randbytes(16).hex()}-stray")
         logger.warning("%s belongs to no partition we know; it is now %s", folder, target.name)
-        os.rename(folder, target)
+        system.rename(str(folder), str(target))
 
     # -- moving between directories ------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from trilogue.broker.connection import SENDFILE_FROM, Connection, Hangup, Peer
-from trilogue.storage.files import Handle
+from trilogue.storage.files import open_to_read
 from trilogue.storage.slices import Slice
 
 LARGE, SMALL = SENDFILE_FROM, SENDFILE_FROM - 1
@@ -23,7 +23,7 @@ def pair():
 
 def piece(path, size, position=0, content=None):
     path.write_bytes(content if content is not None else os.urandom(position + size))
-    return Slice(Handle(os.open(path, os.O_RDONLY)), position, size, 0)
+    return Slice(open_to_read(str(path)), position, size, 0)
 
 
 def received(connection, theirs, size):
