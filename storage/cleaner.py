@@ -84,6 +84,7 @@ class Plan(NamedTuple):
                 written += _merge(self, group, base, staying, pool, stop)
                 read += sum(source.size for source in group)
         except BaseException:
+            pool.clear()
             discard(self.folder, groups)
             raise
         system.sync_directory(self.folder)

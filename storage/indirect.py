@@ -12,9 +12,9 @@ the table strikes it out."""
 
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from threading import Lock
+from threading import Event, Lock
 
 FIRST_NUMBER = 1 << 20
 """Far from the system's own: one of ours that strays into a call of the system's is refused there."""
@@ -29,6 +29,13 @@ AS_IT_IS = getattr(os, "O_BINARY", 0)
 """Windows would otherwise take bytes for text, and end lines in its own way."""
 
 COPY_BYTES = 1 << 20
+
+PAUSES_SECONDS = [0.001 * 2**turn for turn in range(10)]
+"""Between attempts to rename or remove: a virus scanner or a search index may have the file open, and lets go of it
+soon.  A second in all: an error after that takes the data directory offline."""
+
+NEVER = Event()
+"""Waiting for it is a pause."""
 
 
 class Descriptor:
@@ -67,7 +74,8 @@ class Descriptor:
 class Indirect:
     """See `System` for what each of them promises.  A flush holds up who reads or writes the same file."""
 
-    def __init__(self) -> None:
+    def __init__(self, pause: Callable[[float], object] = NEVER.wait) -> None:
+        self._pause = pause
         self._table = Lock()
         self._next = FIRST_NUMBER
         self._open: dict[int, Descriptor] = {}
@@ -188,23 +196,23 @@ class Indirect:
 
     def rename(self, old: str, new: str) -> None:
         with self._alone():
-            if held := self._at.get(_key(new)):
-                self._put_aside(held)
+            self._put_aside(new)
             self._move(self._held_in(old), old, new)
 
     def unlink(self, path: str) -> None:
         with self._alone():
-            if held := self._at.get(_key(path)):
-                self._put_aside(held)
-            else:
-                os.unlink(path)
+            if not self._put_aside(path):
+                self._patiently(lambda: os.unlink(path))
 
     def rmtree(self, path: str) -> None:
+        """Not patient: what stays is found again, and removed, when the broker next starts."""
         for folder, _, files in os.walk(path, topdown=False):
-            for name in files:
-                with suppress(OSError):
-                    self.unlink(os.path.join(folder, name))
             with self._alone():
+                for name in files:
+                    file = os.path.join(folder, name)
+                    with suppress(OSError):
+                        if not self._put_aside(file):
+                            os.unlink(file)
                 try:
                     os.rmdir(folder)
                 except OSError:
@@ -214,32 +222,40 @@ class Indirect:
         """Those of a file, or of all files below a folder."""
         key = _key(path)
         below = os.path.join(key, "")
-        return self._at.get(key) or [
+        return self._at.get(key, [])[:] or [
             each for place in list(self._at) if place.startswith(below) for each in self._at.get(place, ())
         ]
 
-    def _put_aside(self, held: list[Descriptor]) -> None:
-        """Free the name of a file that is removed; it lives on for those who hold it."""
-        if not held[0].doomed:
-            path = held[0].path
+    def _put_aside(self, path: str) -> bool:
+        """Free the name of a file; it lives on for those who hold it.  False if nobody does."""
+        held = self._at.get(_key(path), [])[:]
+        if held and not held[0].doomed:
             self._next += 1
-            for each in self._move(held, path, f"{path}.{self._next}{ASIDE}"):
+            self._move(held, path, f"{path}.{self._next}{ASIDE}")
+            for each in held:
                 each.doomed = True
+        return bool(held)
 
-    def _move(self, held: list[Descriptor], old: str, new: str) -> list[Descriptor]:
-        """Close, rename, and say so to those who hold it, or something in it.  Who they are."""
-        held = held[:]
+    def _move(self, held: list[Descriptor], old: str, new: str) -> None:
+        """Close, rename, and say so to those who hold it, or something in it."""
         old, new = os.path.abspath(old), os.path.abspath(new)
         with ExitStack() as locks:
             for each in held:
                 locks.enter_context(each.lock)
                 each.rest()
-            os.replace(old, new)
+            self._patiently(lambda: os.replace(old, new))
             for each in held:
                 self._left(each)
                 each.path = new + each.path[len(old) :]
                 self._at.setdefault(_key(each.path), []).append(each)
-        return held
+
+    def _patiently(self, action: Callable[[], None]) -> None:
+        for seconds in PAUSES_SECONDS:
+            try:
+                return action()
+            except PermissionError:
+                self._pause(seconds)
+        return action()
 
     def sync_directory(self, path: str) -> None:
         """Nothing: a directory cannot be opened, and when its changes reach the disk is the system's affair."""

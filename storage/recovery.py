@@ -231,7 +231,7 @@ class _Checked:
                 jump = (position, expected) if base > expected else None
                 self.expected = following
         except Damaged as damage:
-            return damage
+            return damage.with_traceback(None)  # in which the walk would hold the file open
         except MalformedMessage as problem:
             return Damaged(position, str(problem))
         return None

@@ -12,17 +12,23 @@ from pathlib import Path
 
 import pytest
 from posix_only import posix_only
-from reduced import standin_msvcrt
 
 from trilogue.storage import log as log_module
 from trilogue.storage import system
 from trilogue.storage.files import File, Handle, OpenFiles
-from trilogue.storage.indirect import FIRST_NUMBER, Indirect
+from trilogue.storage.indirect import FIRST_NUMBER, PAUSES_SECONDS, Indirect
+from trilogue.storage.log import SHARED_FILES
 from trilogue.storage.slices import Slice
 from trilogue.storage.system import System
 from trilogue.storage.tests.making import NOW, append, opened, values
 from trilogue.wire.records import batches
 
+try:
+    import msvcrt
+except ImportError:
+    from reduced import standin_msvcrt as msvcrt
+
+TOOLS = str(Path(posix_only.__code__.co_filename).parent)
 NAMES = [name for name in vars(System) if not name.startswith("_")]
 
 
@@ -35,14 +41,17 @@ def direct() -> System:
 @pytest.fixture(params=[pytest.param(direct, marks=posix_only("its calls are not there")), Indirect])
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[System]:
     """One of the two, under everything that storage does in this test."""
+    SHARED_FILES.clear()
+    gc.collect()  # what other tests have opened is closed by the form that opened it
     made: System = request.param()
     for name in NAMES:
         monkeypatch.setattr(system, name, getattr(made, name))
     monkeypatch.setattr(log_module, "_pwrite", made.pwrite)
     monkeypatch.setattr(Handle.__del__, "__defaults__", (made.close,))
-    monkeypatch.setitem(sys.modules, "msvcrt", standin_msvcrt)
+    monkeypatch.setitem(sys.modules, "msvcrt", msvcrt)
     yield made
-    gc.collect()  # what a failed test holds is closed by the form that opened it
+    SHARED_FILES.clear()
+    gc.collect()
 
 
 @pytest.fixture
@@ -195,6 +204,38 @@ def test_what_was_put_aside_at_a_crash_goes_when_the_log_is_opened(tmp_path: Pat
     form.close(fd)  # it finds nothing to remove, and that is as well
 
 
+def test_somebody_elses_short_look_at_a_file_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """As a virus scanner takes it."""
+    paused: list[float] = []
+    form = Indirect(paused.append)
+    (tmp_path / "old").write_bytes(b"content")
+    real, refusals = os.replace, iter(range(3))
+
+    def replace(old: str, new: str) -> None:
+        if next(refusals, None) is not None:
+            raise PermissionError
+        real(old, new)
+
+    monkeypatch.setattr(os, "replace", replace)
+    form.rename(str(tmp_path / "old"), str(tmp_path / "new"))
+    assert (tmp_path / "new").read_bytes() == b"content"
+    assert paused == PAUSES_SECONDS[:3]
+
+
+def test_who_does_not_let_go_is_not_waited_for_much_longer_than_a_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    paused: list[float] = []
+
+    def unlink(path: str) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "unlink", unlink)
+    with pytest.raises(PermissionError):
+        Indirect(paused.append).unlink(str(tmp_path / "x"))
+    assert 1 < sum(paused) < 1.1
+
+
 # ---- threads -------------------------------------------------------------------------------------------------
 
 BLOCK = 1024
@@ -286,16 +327,17 @@ def taken_elsewhere(form: System, path: str) -> str:
     """What becomes of another process that wants the lock."""
     script = (
         "import os, sys\n"
-        "from reduced import standin_msvcrt\n"
-        "sys.modules.setdefault('msvcrt', standin_msvcrt)\n"
+        "try: import msvcrt\n"
+        "except ImportError:\n"
+        "    from reduced import standin_msvcrt\n"
+        "    sys.modules['msvcrt'] = standin_msvcrt\n"
         f"from {type(form).__module__} import {type(form).__name__} as Form\n"
         "form = Form()\n"
         "try: form.lock(form.open(sys.argv[1], os.O_RDWR | os.O_CREAT))\n"
         "except OSError: print('refused')\n"
         "else: print('taken')\n"
     )
-    tools = str(Path(standin_msvcrt.__file__).parents[1])
-    path_to = os.pathsep.join(filter(None, (tools, os.environ.get("PYTHONPATH"))))
+    path_to = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), TOOLS)))
     done = subprocess.run(
         [sys.executable, "-c", script, path],
         capture_output=True,
