@@ -6,7 +6,7 @@ READY := .venv/ready
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format jars clients bench-wire bench-storage bench-start bench bench-groups bench-pipeline kills examples compat compat-record docker-ready docs clean
+.PHONY: help run test test-reduced check format jars clients bench-wire bench-storage bench-start bench bench-groups bench-pipeline kills examples compat compat-record docker-ready docs clean
 
 help:           ## show this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
@@ -19,6 +19,9 @@ test: $(READY) lint  ## the whole test suite; parts that need Java or Docker say
 
 check: $(READY) lint  ## what to run before every commit: format, lint, types and the quick tests
 	$(BIN)/python -m pytest -q -m 'not java and not slow' wire storage broker client cli testing pipeline tools
+
+test-reduced: $(READY)  ## the quick tests on a system with less than POSIX, made of this one: what Windows lacks is not there
+	PYTHONPATH=tools/reduced:tools $(BIN)/python -m pytest -q -p reduced.report -m 'not java and not slow' storage broker client cli testing
 
 .PHONY: lint
 lint: $(READY)

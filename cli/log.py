@@ -98,21 +98,22 @@ def dumper(path: Path) -> Dump:
 
 
 def dump_log(path: Path, options: argparse.Namespace) -> Iterator[Row]:
+    from trilogue.storage.files import open_to_read
     from trilogue.storage.scan import Damaged, batches
     from trilogue.wire.errors import MalformedMessage
 
-    with path.open("rb") as file:
-        try:
-            for position, batch in batches(file.fileno(), 0, os.fstat(file.fileno()).st_size):
-                row = batch_row(position, batch)
-                if not options.records:
-                    yield row
-                elif options.json:
-                    yield {**row, "records": [record_row(each, options) for each in batch.records()]}
-                else:
-                    yield from ({"position": position, **record_row(each, options)} for each in batch.records())
-        except (Damaged, MalformedMessage) as damage:
-            raise Damage(str(damage)) from None
+    handle = open_to_read(str(path))
+    try:
+        for position, batch in batches(handle, 0, path.stat().st_size):
+            row = batch_row(position, batch)
+            if not options.records:
+                yield row
+            elif options.json:
+                yield {**row, "records": [record_row(each, options) for each in batch.records()]}
+            else:
+                yield from ({"position": position, **record_row(each, options)} for each in batch.records())
+    except (Damaged, MalformedMessage) as damage:
+        raise Damage(str(damage)) from None
 
 
 def batch_row(position: int, batch: "Batch") -> Row:

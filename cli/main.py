@@ -6,6 +6,7 @@ load, nor `health` for anything.
 """
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -28,6 +29,8 @@ COMMANDS = {
     "wire": "look at the protocol: decode bytes, show fields",
 }
 INTERRUPTED = 130
+SEEN_ENOUGH = {errno.EPIPE} if os.name == "posix" else {errno.EPIPE, errno.EINVAL}
+"""What we hear when we were piped into something like `head`; Windows does not always say it so clearly."""
 
 
 def parser(wanted: str | None) -> argparse.ArgumentParser:
@@ -63,7 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # we were piped into something like `head`, which has seen enough
+    except OSError as error:
+        if error.errno not in SEEN_ENOUGH:
+            raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 

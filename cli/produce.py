@@ -29,6 +29,9 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 CHUNK_BYTES = 1 << 20
 """What is sent at once when input comes faster than we send; a person's line goes out as soon as it is typed."""
 
+CAN_ASK = hasattr(select, "poll")
+"""Whether `select` can say that more input is there.  A system without `poll` has one that takes sockets only."""
+
 
 def add_to(command: argparse.ArgumentParser) -> None:
     command.add_argument("topic")
@@ -142,10 +145,11 @@ def chunks(fd: int) -> Iterator[list[bytes]]:
 
 
 def available(fd: int) -> bytes:
-    """At least one byte, and then what can be had without waiting; none at the end."""
+    """At least one byte, and then what can be had without waiting; what one read brings, where we cannot ask.  None at
+    the end."""
     parts = [os.read(fd, CHUNK_BYTES)]
     size = len(parts[0])
-    while parts[-1] and size < CHUNK_BYTES and select.select([fd], [], [], 0)[0]:
+    while CAN_ASK and parts[-1] and size < CHUNK_BYTES and select.select([fd], [], [], 0)[0]:
         parts.append(os.read(fd, CHUNK_BYTES))
         size += len(parts[-1])
     return b"".join(parts)

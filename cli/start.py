@@ -21,6 +21,9 @@ from trilogue.cli.failed import Failed
 if TYPE_CHECKING:
     from trilogue.broker.server import Server
 
+ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGBREAK") if hasattr(signal, name)]
+"""Ctrl-Break is what one process can send to another on Windows, where SIGTERM kills."""
+
 DEFAULT_PORT = 9092
 PORT_MAX = 65535
 
@@ -49,7 +52,7 @@ def run(options: argparse.Namespace) -> None:
     )
     settings = {**DEVELOPMENT, **from_file(options.config), **dict(pair(each) for each in options.set)}
     settings |= addresses(options, settings)
-    with tempfile.TemporaryDirectory(prefix="trilogue-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="trilogue-", ignore_cleanup_errors=True) as scratch:
         if options.ephemeral:
             settings["log.dirs"] = scratch
         elif options.data:
@@ -66,7 +69,7 @@ def from_file(path: Path | None) -> dict[str, str]:
     if path is None:
         return {}
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text("utf-8").splitlines()
     except OSError as error:
         raise Failed(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -132,7 +135,7 @@ def run_until_stopped(config: object, options: argparse.Namespace) -> None:
         # What keeps nothing needs no file for its metadata either.
         store = LocalStore() if options.ephemeral else None
         async with trio.open_nursery() as nursery:
-            with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            with trio.open_signal_receiver(*ENDING) as signals:
                 running: Server = await nursery.start(partial(serve, config, store=store))
                 announce(running, options.port_file)
                 nursery.start_soon(stop_at_signal, running, signals)
@@ -167,6 +170,6 @@ def announce(running: "Server", port_file: Path | None) -> None:
         temporary = port_file.with_name(f"{port_file.name}.tmp")
         try:
             temporary.write_text(f"{running.listeners[0].port}\n")
-            temporary.rename(port_file)  # whoever waits for the file finds it whole
+            temporary.replace(port_file)  # whoever waits for the file finds it whole
         except OSError as error:
             raise Failed(f"--port-file {port_file} cannot be written: {error.strerror}") from None

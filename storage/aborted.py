@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple
 
+from trilogue.storage import system
 from trilogue.storage.files import File, Handle, OpenFiles, read_up_to, unlink_if_there, write_all
 
 VERSION = 0
@@ -71,7 +72,7 @@ class AbortedIndex:
         """Forget the transactions whose markers are at `offset` or above."""
         kept = sum(aborted.last_offset < offset for aborted in self.entries())
         if kept < self.count:
-            os.ftruncate(self._file.open().fd, kept * ENTRY_SIZE)
+            system.ftruncate(self._file.open().fd, kept * ENTRY_SIZE)
             self.count = kept
 
     def handle(self) -> Handle:

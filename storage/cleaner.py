@@ -12,11 +12,11 @@ import os
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from trilogue.storage import names
+from trilogue.storage import names, system
 from trilogue.storage.aborted import AbortedTransaction
 from trilogue.storage.compaction import DEDUPE_BYTES, Filter, KeyMap, LastWrite, Transactions
 from trilogue.storage.config import LogConfig
-from trilogue.storage.files import Handle, OpenFiles, sync_directory, unlink_if_there
+from trilogue.storage.files import Handle, OpenFiles, unlink_if_there
 from trilogue.storage.log import Log
 from trilogue.storage.scan import batches
 from trilogue.storage.segment import LARGEST_RELATIVE_OFFSET, Segment
@@ -38,7 +38,7 @@ class Source(NamedTuple):
 
     def batches(self) -> Iterator[Batch]:
         """All of them; each valid until the next is asked for."""
-        for _, batch in batches(self.handle.fd, 0, self.size):
+        for _, batch in batches(self.handle, 0, self.size):
             yield batch
 
 
@@ -84,9 +84,10 @@ class Plan(NamedTuple):
                 written += _merge(self, group, base, staying, pool, stop)
                 read += sum(source.size for source in group)
         except BaseException:
+            pool.clear()
             discard(self.folder, groups)
             raise
-        sync_directory(self.folder)
+        system.sync_directory(self.folder)
         return Cleaned(groups, max(keys.latest + 1, self.first_dirty), read, written, len(keys))
 
 
@@ -197,10 +198,10 @@ def _merge(
     target.aborted.create()  # also an empty one, to take the place of what was there
     target.finish()
     for handle in (*target.handles(), target.aborted.handle()):
-        os.fsync(handle.fd)
-    newest = os.fstat(group[-1].handle.fd)
+        system.fsync(handle.fd)
+    newest = system.fstat(group[-1].handle.fd)
+    target.sleep()  # first: closing a file may be a change to it
     os.utime(target.path(names.LOG), ns=(newest.st_atime_ns, newest.st_mtime_ns))
-    target.sleep()
     return target.size
 
 

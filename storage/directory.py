@@ -3,14 +3,13 @@
 Several directories are several of these; when a disk fails, `failed` says so, and only its partitions are
 offline.  A lock keeps a second broker out, Apache Kafka included."""
 
-import fcntl
 import json
 import logging
 import os
-import shutil
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
-from trilogue.storage import checkpoint, names
+from trilogue.storage import checkpoint, names, system
 from trilogue.storage.checkpoint import (
     CLEANED_TO,
     HIGH_WATERMARKS,
@@ -23,7 +22,7 @@ from trilogue.storage.checkpoint import (
     parse_id,
 )
 from trilogue.storage.config import LogConfig
-from trilogue.storage.files import Handle, OpenFiles, read_file, replace_file, sync_directory, unlink_if_there
+from trilogue.storage.files import MODE, Handle, OpenFiles, read_file, replace_file, unlink_if_there
 from trilogue.storage.log import SHARED_FILES, Log
 from trilogue.wire.ids import uuid_text
 
@@ -60,14 +59,18 @@ class DataDirectory:
         self._opened: set[Partition] = set()
         os.makedirs(self.path, exist_ok=True)
         self._lock = self._take_lock()
-        self.id = self._identify(cluster_id, node_id, new_id)
-        self.clean_broker_epoch = self._read_clean_shutdown()
-        """The broker epoch of the last clean shutdown; None if the last end was not clean.  -1 if it was,
-        long ago."""
-        self.recovery_points = self._read_offsets(RECOVERY_POINTS)
-        self.high_watermarks = self._read_offsets(HIGH_WATERMARKS)
-        self.log_starts = self._read_offsets(LOG_STARTS)
-        self.cleaned_to = self._read_offsets(CLEANED_TO)
+        try:
+            self.id = self._identify(cluster_id, node_id, new_id)
+            self.clean_broker_epoch = self._read_clean_shutdown()
+            """The broker epoch of the last clean shutdown; None if the last end was not clean.  -1 if it was,
+            long ago."""
+            self.recovery_points = self._read_offsets(RECOVERY_POINTS)
+            self.high_watermarks = self._read_offsets(HIGH_WATERMARKS)
+            self.log_starts = self._read_offsets(LOG_STARTS)
+            self.cleaned_to = self._read_offsets(CLEANED_TO)
+        except BaseException:
+            self._release()  # here and now: who keeps the error keeps the lock with it
+            raise
 
     @property
     def was_clean(self) -> bool:
@@ -75,12 +78,17 @@ class DataDirectory:
         return self.clean_broker_epoch is not None
 
     def _take_lock(self) -> Handle:
-        lock = Handle(os.open(self._path(LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
+        lock = Handle(system.open(self._path(LOCK), os.O_RDWR | os.O_CREAT, MODE))
         try:
-            fcntl.lockf(lock.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)  # as Java does; flock would not meet it
+            system.lock(lock.fd)
         except OSError as error:
             raise DirectoryInUse(f"{self.path} is in use by another broker") from error
         return lock
+
+    def _release(self) -> None:
+        with suppress(FileNotFoundError):
+            system.unlock(self._lock.fd, self._path(LOCK))
+        del self._lock
 
     def _identify(self, cluster_id: str, node_id: int, new_id: bytes) -> bytes:
         path = self._path(META_PROPERTIES)
@@ -114,7 +122,7 @@ class DataDirectory:
         if content is None:
             return None
         unlink_if_there(self._path(CLEAN_SHUTDOWN))
-        sync_directory(self.path)
+        system.sync_directory(self.path)
         try:
             epoch = json.loads(content)["brokerEpoch"]
             return epoch if isinstance(epoch, int) else -1
@@ -182,7 +190,7 @@ class DataDirectory:
         """Delete the folder of a deleted partition.  May run in a thread."""
         if os.path.dirname(path) != self.path or not path.endswith(names.DELETE_FOLDER):
             raise ValueError(f"{path} is not a deleted partition of {self.path}")
-        shutil.rmtree(path, ignore_errors=True)
+        system.rmtree(path)
 
     # ---- checkpoints -------------------------------------------------------------------------------------
 
@@ -243,5 +251,4 @@ class DataDirectory:
                 marker = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
                 replace_file(self._path(CLEAN_SHUTDOWN), marker.encode())
         finally:
-            unlink_if_there(self._path(LOCK))
-            del self._lock
+            self._release()

@@ -5,11 +5,11 @@ likes, while appends go on; `Log.finish_flush` moves the recovery point.  One ru
 that is group commit. A failed fsync says nothing about what is on the disk afterwards, so it is final:
 `Log.fail`."""
 
-import os
 from typing import NamedTuple
 
+from trilogue.storage import system
 from trilogue.storage.config import FOREVER, LogConfig
-from trilogue.storage.files import Handle, sync_directory
+from trilogue.storage.files import Handle
 from trilogue.storage.segment import Segment
 
 
@@ -38,9 +38,9 @@ class Flush(NamedTuple):
         """Bring it to the disk; OSError if that fails.  Touches nothing but the descriptors it holds."""
         for _, _, handles in self.parts:
             for handle in handles:
-                os.fsync(handle.fd)
+                system.fsync(handle.fd)
         if self.folder is not None:
-            sync_directory(self.folder)
+            system.sync_directory(self.folder)
 
 
 def flush_due(config: LogConfig, unflushed: int, last_flush_ms: int, now_ms: int) -> bool:

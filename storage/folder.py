@@ -6,8 +6,8 @@ being replaced (.tmp).  The first, second and last go; a swap is finished."""
 import os
 from dataclasses import dataclass, field
 
-from trilogue.storage import names
-from trilogue.storage.files import OpenFiles, sync_directory, unlink_if_there
+from trilogue.storage import names, system
+from trilogue.storage.files import OpenFiles, unlink_if_there
 from trilogue.storage.scan import Damaged
 from trilogue.storage.segment import Segment
 
@@ -55,7 +55,7 @@ def _tidy(path: str, pool: OpenFiles, found: Folder) -> tuple[dict[int, dict[str
             name = entry.name
             base = names.offset_of(name)
             if name.endswith((names.DELETED, names.CLEANED, ".tmp")):
-                os.unlink(entry.path)
+                system.unlink(entry.path)
             elif base is None:
                 continue
             elif name.endswith(names.SWAP):
@@ -69,7 +69,7 @@ def _tidy(path: str, pool: OpenFiles, found: Folder) -> tuple[dict[int, dict[str
     if swapped:
         for base in swapped:
             _finish_swap(path, base, sorted(sizes), pool, found)
-        sync_directory(path)
+        system.sync_directory(path)
         return _tidy(path, pool, found)
     return sizes, changed_ms
 
@@ -93,7 +93,7 @@ def _finish_swap(path: str, base: int, bases: list[int], pool: OpenFiles, found:
     for kind in (*names.SEGMENT_FILES[1:], names.LOG):
         target = os.path.join(path, names.numbered(base, kind))
         if os.path.exists(target + names.SWAP):
-            os.rename(target + names.SWAP, target)
+            system.rename(target + names.SWAP, target)
 
 
 def _indexes_plausible(files: dict[str, int]) -> bool:

@@ -10,6 +10,7 @@ they may hold anything after a crash, whoever uses an entry checks it against th
 import os
 from struct import Struct
 
+from trilogue.storage import system
 from trilogue.storage.files import File, Handle, OpenFiles, read_up_to, unlink_if_there, write_all
 
 SPILL_BYTES = 3072
@@ -124,7 +125,7 @@ class Index:
         """Drop all entries but the first `count`."""
         self.spill()
         if count < self._stored:
-            os.ftruncate(self._file.open().fd, count * self._entry.size)
+            system.ftruncate(self._file.open().fd, count * self._entry.size)
             self._stored = count
             self._stored_last = self.at(count - 1) if count else None
 

@@ -14,7 +14,7 @@ from struct import Struct
 from struct import error as StructError
 from typing import NamedTuple
 
-from trilogue.storage import lookup
+from trilogue.storage import lookup, system
 from trilogue.storage.aborted import AbortedTransaction
 from trilogue.storage.config import LogConfig
 from trilogue.storage.files import OpenFiles, write_all
@@ -46,7 +46,7 @@ _NOT_PLAIN = -1
 
 # Names that the hot path finds without asking a module or a class.
 _CLIENT = Origin.CLIENT
-_pwrite = os.pwrite
+_pwrite = system.pwrite
 _new = tuple.__new__
 """A NamedTuple's own constructor takes twice as long."""
 

@@ -14,7 +14,7 @@ import logging
 import os
 from typing import NamedTuple
 
-from trilogue.storage import checkpoint, names, snapshot
+from trilogue.storage import checkpoint, names, snapshot, system
 from trilogue.storage.chain import Chain
 from trilogue.storage.checkpoint import DamagedFile
 from trilogue.storage.config import LogConfig
@@ -94,7 +94,7 @@ def _topic_id(path: str, folder: Folder) -> bytes | None:
         return checkpoint.read_partition_metadata(os.path.join(path, names.PARTITION_METADATA))
     except DamagedFile as damage:
         folder.notes.append(f"partition.metadata is damaged ({damage})")
-        os.unlink(os.path.join(path, names.PARTITION_METADATA))
+        system.unlink(os.path.join(path, names.PARTITION_METADATA))
         return None
 
 
@@ -231,7 +231,7 @@ class _Checked:
                 jump = (position, expected) if base > expected else None
                 self.expected = following
         except Damaged as damage:
-            return damage
+            return damage.with_traceback(None)  # in which the walk would hold the file open
         except MalformedMessage as problem:
             return Damaged(position, str(problem))
         return None

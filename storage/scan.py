@@ -1,11 +1,13 @@
 """Walking over the batches of a file, with bounded memory.
 
 `headers` hops from header to header, `batches` also brings what lies between.  Both trust nothing: they stop,
-with `Damaged`, where the bytes do not make sense.  Neither looks at checksums; recovery does."""
+with `Damaged`, where the bytes do not make sense.  Neither looks at checksums; recovery does.  A walk holds the
+file open: it may be put to sleep, renamed or removed meanwhile."""
 
-import os
 from collections.abc import Iterator
 
+from trilogue.storage import system
+from trilogue.storage.files import Handle
 from trilogue.wire.errors import MalformedMessage
 from trilogue.wire.records import HEADER_SIZE, Batch, Header, read_header
 
@@ -27,7 +29,7 @@ class Damaged(Exception):
         return f"{self.problem} at position {self.position}"
 
 
-def headers(fd: int, position: int, end: int) -> Iterator[tuple[int, Header]]:
+def headers(handle: Handle, position: int, end: int) -> Iterator[tuple[int, Header]]:
     """(position, header) of every batch that begins between `position` and `end`; the last one lies whole
     before it."""
     data = b""
@@ -35,7 +37,7 @@ def headers(fd: int, position: int, end: int) -> Iterator[tuple[int, Header]]:
     while position < end:
         at = position - origin
         if at + HEADER_SIZE > len(data):
-            data, origin, at = os.pread(fd, min(HOP, end - position), position), position, 0
+            data, origin, at = system.pread(handle.fd, min(HOP, end - position), position), position, 0
         try:
             header = read_header(data, at)
         except MalformedMessage as problem:
@@ -46,7 +48,7 @@ def headers(fd: int, position: int, end: int) -> Iterator[tuple[int, Header]]:
         position += header.size
 
 
-def batches(fd: int, position: int, end: int) -> Iterator[tuple[int, Batch]]:
+def batches(handle: Handle, position: int, end: int) -> Iterator[tuple[int, Batch]]:
     """(position, batch) of every batch between `position` and `end`.  A batch is valid until the next is
     asked for."""
     buffer = bytearray(min(CHUNK, max(end - position, 0)))
@@ -63,7 +65,7 @@ def batches(fd: int, position: int, end: int) -> Iterator[tuple[int, Batch]]:
             if needed > len(view):
                 buffer = bytearray(needed)
                 view = memoryview(buffer)
-            filled, at = _fill(fd, view, position, end), 0
+            filled, at = _fill(handle, view, position, end), 0
             if filled < needed:
                 raise Damaged(position, f"a batch of {needed} bytes or more, {filled} left")
             header = _header(view, 0, position)
@@ -81,8 +83,8 @@ def _header(view: memoryview, at: int, position: int) -> Header:
         raise Damaged(position, str(problem)) from None
 
 
-def _fill(fd: int, view: memoryview, position: int, end: int) -> int:
+def _fill(handle: Handle, view: memoryview, position: int, end: int) -> int:
     filled, wanted = 0, min(len(view), end - position)
-    while filled < wanted and (got := os.preadv(fd, [view[filled:wanted]], position + filled)):
+    while filled < wanted and (got := system.preadv(handle.fd, [view[filled:wanted]], position + filled)):
         filled += got
     return filled

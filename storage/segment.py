@@ -12,9 +12,9 @@ import os
 from collections.abc import Iterator
 from itertools import chain
 
-from trilogue.storage import names
+from trilogue.storage import names, system
 from trilogue.storage.aborted import AbortedIndex
-from trilogue.storage.files import Bytes, File, Handle, OpenFiles, reserve, unlink_if_there, write_all
+from trilogue.storage.files import Bytes, File, Handle, OpenFiles, touch, unlink_if_there, write_all
 from trilogue.storage.index import OFFSET_ENTRY, SPILL_BYTES, TIME_ENTRY, OffsetIndex, TimeIndex
 from trilogue.storage.scan import Damaged, batches, headers
 from trilogue.wire.records import NO_TIMESTAMP, Batch, Header
@@ -128,7 +128,7 @@ class Segment:
         are."""
         self.file.create()
         for kind in (names.INDEX, names.TIMEINDEX):
-            os.close(os.open(self.path(kind), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+            touch(self.path(kind))
         self.newest = (NO_TIMESTAMP, self.base_offset)
 
     def append(self, data: Bytes, size: int, last_offset: int, max_timestamp: int, index_interval: int) -> None:
@@ -172,12 +172,12 @@ class Segment:
         """Allocate blocks ahead.  Where that cannot be had, do not ask again."""
         begin = max(self.size, self.reserved)
         step = min(begin, RESERVE_AT_ONCE)
-        self.reserved = begin + step if reserve(self.file.open().fd, begin, step) else 2**63
+        self.reserved = begin + step if system.reserve(self.file.open().fd, begin, step) else 2**63
 
     def give_back(self) -> None:
         """Free the blocks that were reserved and not used."""
         if self.reserved > max(self.size, RESERVE_FROM):
-            os.ftruncate(self.file.open().fd, self.size)
+            system.ftruncate(self.file.open().fd, self.size)
         self.reserved = RESERVE_FROM
 
     def index_full(self, index_bytes: int) -> bool:
@@ -217,11 +217,11 @@ class Segment:
 
     def headers(self, position: int = 0) -> Iterator[tuple[int, Header]]:
         """(position, header) of every batch from `position` on."""
-        return headers(self.file.open().fd, position, self.size)
+        return headers(self.file.open(), position, self.size)
 
     def batches(self, position: int = 0) -> Iterator[tuple[int, Batch]]:
         """(position, batch) of every batch from `position` on; each valid until the next is asked for."""
-        return batches(self.file.open().fd, position, self.size)
+        return batches(self.file.open(), position, self.size)
 
     def find(self, offset: int) -> tuple[int, Header] | None:
         """Where the batch begins that holds `offset`, or the first after it; None if the segment ends
@@ -325,7 +325,7 @@ class Segment:
     def truncate(self, position: int, offset: int) -> None:
         """Cut the file at `position`, where `offset` begins or would begin."""
         handle = self.file.open()
-        os.ftruncate(handle.fd, position)
+        system.ftruncate(handle.fd, position)
         self.size = position
         self.synced = min(self.synced, position)
         self.index.truncate(offset)
@@ -347,7 +347,7 @@ class Segment:
 
     def remove(self) -> None:
         """Delete all files.  Who holds the handle can go on reading."""
-        self.file.sleep()
+        self.sleep()
         for kind in names.SEGMENT_FILES:
             unlink_if_there(self.path(kind))
         if self._index is not None:

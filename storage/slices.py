@@ -1,7 +1,6 @@
 """A stretch of a .log file, ready to be sent."""
 
-import os
-
+from trilogue.storage import system
 from trilogue.storage.files import Handle
 
 
@@ -34,20 +33,22 @@ class Slice:
 
     @property
     def fd(self) -> int:
-        """For `os.sendfile`; valid while the slice is."""
+        """For `os.sendfile`, where there is one; valid while the slice is."""
         return self.handle.fd
 
     def read_into(self, buffer: memoryview) -> int:
         """Copy the bytes into `buffer`, which must be large enough.  How many: fewer only if the log was
         truncated."""
         done = 0
-        while done < self.size and (got := os.preadv(self.handle.fd, [buffer[done : self.size]], self.position + done)):
+        while done < self.size and (
+            got := system.preadv(self.handle.fd, [buffer[done : self.size]], self.position + done)
+        ):
             done += got
         return done
 
     def read(self) -> bytes:
         """The bytes, in a new object; fewer than announced only if the log was truncated."""
-        data = os.pread(self.handle.fd, self.size, self.position)
+        data = system.pread(self.handle.fd, self.size, self.position)
         if len(data) == self.size:
             return data
         buffer = bytearray(self.size)

@@ -9,11 +9,10 @@ import os
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from trilogue.storage import checkpoint, names, retention
+from trilogue.storage import checkpoint, names, retention, system
 from trilogue.storage.chain import Chain
 from trilogue.storage.config import LogConfig
 from trilogue.storage.epochs import Epochs
-from trilogue.storage.files import sync_directory
 from trilogue.storage.flush import Flush, flush_due
 from trilogue.storage.producers import Producers
 from trilogue.storage.replay import producers_at
@@ -135,7 +134,7 @@ class Upkeep:
     def _make_folder(self) -> None:
         if not os.path.isdir(self.path):
             os.makedirs(self.path)
-            sync_directory(os.path.dirname(self.path))
+            system.sync_directory(os.path.dirname(self.path))
         metadata = os.path.join(self.path, names.PARTITION_METADATA)
         if self.topic_id is not None and not os.path.exists(metadata):
             checkpoint.write_partition_metadata(metadata, self.topic_id)
@@ -172,7 +171,7 @@ class Upkeep:
         self.fail(error)
         segment.size = position
         try:
-            os.ftruncate(segment.file.open().fd, position)
+            system.ftruncate(segment.file.open().fd, position)
         except OSError as again:
             logger.error("%s: a torn batch at %d stays until recovery: %s", self.name, position, again)
 
@@ -346,6 +345,6 @@ class Upkeep:
         topic, _, partition = self.name.rpartition("-")
         folder = names.deleted_folder(topic, int(partition), unique)
         target = os.path.join(os.path.dirname(self.path), folder)
-        os.rename(self.path, target)
-        sync_directory(os.path.dirname(self.path))
+        system.rename(self.path, target)
+        system.sync_directory(os.path.dirname(self.path))
         return target

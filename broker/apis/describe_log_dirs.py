@@ -5,7 +5,7 @@ partition on its way to another directory is told twice, there as the future one
 v3+: an error of the whole.  v4+: the size of the disk.  v5+: cordoned directories; we have none.
 """
 
-import os
+import shutil
 from collections.abc import Iterable
 
 from trilogue.broker.broker import Broker
@@ -43,8 +43,7 @@ def describe(broker: Broker, directory: DataDirectory, partitions: Iterable[Part
         if move is not None and move.target is directory:
             put(topics, each, move.copied_bytes, lag=each.log.end_offset - move.copied_to, future=True)
     answer.topics = list(topics.values())
-    disk = os.statvfs(directory.path)
-    answer.total_bytes, answer.usable_bytes = disk.f_blocks * disk.f_frsize, disk.f_bavail * disk.f_frsize
+    answer.total_bytes, _, answer.usable_bytes = shutil.disk_usage(directory.path)
     return answer
 
 

@@ -1,7 +1,6 @@
 """All partitions on this broker; turns a new image of the cluster into "lead" and "follow"."""
 
 import logging
-import os
 import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -10,11 +9,12 @@ import trio
 
 from trilogue.broker.cluster.image import Image, Topic
 from trilogue.broker.config import BrokerConfig
-from trilogue.broker.moving import ON_THE_SPOT_BYTES, ROUNDS_MAX, Move, remove_unfinished
 from trilogue.broker.names import TopicPartition
 from trilogue.broker.partitions.partition import Partition
+from trilogue.storage import system
 from trilogue.storage.directory import DataDirectory
 from trilogue.storage.log import Log
+from trilogue.storage.move import ON_THE_SPOT_BYTES, ROUNDS_MAX, Move, remove_unfinished
 from trilogue.wire.errors import BrokerError, ErrorCode
 
 logger = logging.getLogger(__name__)
@@ -165,7 +165,7 @@ class Replicas:
         folder = Path(home.path, f"{key[0]}-{key[1]}")
         target = Path(home.path, f"{folder.name}.{self._chance.randbytes(16).hex()}-stray")
         logger.warning("%s belongs to no partition we know; it is now %s", folder, target.name)
-        os.rename(folder, target)
+        system.rename(str(folder), str(target))
 
     # -- moving between directories ------------------------------------------------------------
 

@@ -1,11 +1,14 @@
 """`trilogue produce` and `trilogue consume`: what goes in comes out."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
 
 import pytest
+
+from trilogue.cli import produce
 
 
 def test_lines_go_in_and_come_out(trilogue_cli):
@@ -63,6 +66,20 @@ def test_json_values_are_json_inside_of_json(trilogue_cli):
         json.loads(line)["value"] for line in trilogue_cli("consume", "t", "--json", "--format", "json").splitlines()
     ]
     assert shown == [{"a": 1}, {"hex": b"not json".hex()}]
+
+
+@pytest.mark.parametrize("can_ask", [produce.CAN_ASK, False])
+def test_lines_come_whole_however_they_are_read(can_ask, monkeypatch):
+    monkeypatch.setattr(produce, "CAN_ASK", can_ask)
+    reading, writing = os.pipe()
+    os.write(writing, b"one\r\ntwo\nthr")
+    lines = produce.chunks(reading)
+
+    assert next(lines) == [b"one", b"two"]
+    os.write(writing, b"ee\n\nlast")
+    os.close(writing)
+    assert [line for some in lines for line in some] == [b"three", b"", b"last"]
+    os.close(reading)
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])

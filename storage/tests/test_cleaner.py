@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trilogue.storage import cleaner, names
+from trilogue.storage import cleaner, names, system
 from trilogue.storage.cleaner import Cleaned, Interrupted
 from trilogue.storage.log import Log
 from trilogue.storage.tests.making import NOW, end, idempotent, keyed, opened, records
@@ -197,7 +197,7 @@ def test_crash_in_the_swap_leaves_old_or_new(tmp_path: Path, step: int, monkeypa
     assert plan is not None
     cleaned = plan.run()
     latest = {key: value for _, key, value in records(log)}
-    real, calls = os.rename, iter(range(step))
+    real, calls = system.rename, iter(range(step))
 
     def rename(source: str, target: str) -> None:
         if next(calls, None) is None:
@@ -205,7 +205,7 @@ def test_crash_in_the_swap_leaves_old_or_new(tmp_path: Path, step: int, monkeypa
         real(source, target)
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "rename", rename)
+        patch.setattr(system, "rename", rename)
         with contextlib.suppress(Crash):
             cleaner.adopt(log, cleaned, NOW)
     again = opened(tmp_path / "t-0", **SETTINGS)  # type: ignore[arg-type]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from trilogue.storage import files
 from trilogue.storage import log as log_module
+from trilogue.storage import system
 from trilogue.storage.log import Log
 from trilogue.storage.tests.making import NOW, append, opened, values
 
@@ -75,10 +75,10 @@ def failing_after(count: int, real: Callable[..., int], *, short: bool = False) 
 def test_failed_write_leaves_a_log_that_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, short: bool):
     log = opened(tmp_path / "t-0", segment_bytes=300)
     written: list[bytes] = []
-    failing = failing_after(count, os.pwrite, short=short)
+    failing = failing_after(count, system.pwrite, short=short)
     with monkeypatch.context() as patch:
         patch.setattr(log_module, "_pwrite", failing)
-        patch.setattr(files.os, "pwrite", failing)
+        patch.setattr(system, "pwrite", failing)
         with pytest.raises(OSError, match="space"):
             fill(log, written, 50)
     assert values(log) == written
@@ -90,10 +90,10 @@ def test_failed_write_leaves_a_log_that_opens(tmp_path: Path, monkeypatch: pytes
 
 
 def test_short_write_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    real = os.pwrite
+    real = system.pwrite
     a_byte_or_so = lambda fd, data, position: real(fd, bytes(data)[:7], position)  # noqa: E731
     monkeypatch.setattr(log_module, "_pwrite", a_byte_or_so)
-    monkeypatch.setattr(files.os, "pwrite", a_byte_or_so)
+    monkeypatch.setattr(system, "pwrite", a_byte_or_so)
     log = opened(tmp_path / "t-0")
     append(log, b"whole")
     assert values(log) == [b"whole"]
@@ -109,7 +109,7 @@ def test_failed_fsync_is_final(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     log.flush(NOW)
     append(log, b"perhaps")
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", broken_fsync)
+        patch.setattr(system, "fsync", broken_fsync)
         with pytest.raises(OSError, match="Input/output"):
             log.flush(NOW)
     assert log.recovery_point == 1

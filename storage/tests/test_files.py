@@ -1,14 +1,13 @@
 """The side files by themselves: their bytes, and what damaged ones are taken for."""
 
 import errno
-import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trilogue.storage import checkpoint, names, snapshot
+from trilogue.storage import checkpoint, names, snapshot, system
 from trilogue.storage.aborted import AbortedIndex, AbortedTransaction
 from trilogue.storage.checkpoint import DamagedFile
 from trilogue.storage.epochs import Epochs
@@ -56,7 +55,7 @@ def test_index_on_a_full_disk_can_still_be_removed(tmp_path: Path, monkeypatch: 
     index = OffsetIndex(str(tmp_path / "x.index"), OpenFiles(), 0, 0)
     index.append(1, 100)
     with monkeypatch.context() as patch:
-        patch.setattr(os, "pwrite", lambda fd, data, position: 0)
+        patch.setattr(system, "pwrite", lambda fd, data, position: 0)
         with pytest.raises(OSError, match="space") as kept:
             index.spill()
     assert (index.count, index.lookup(1)) == (1, (1, 100))

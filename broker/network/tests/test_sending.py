@@ -9,7 +9,7 @@ import pytest
 from trilogue.broker.network import sending
 from trilogue.broker.network.sending import SENDFILE_FROM, SLICE_BYTES, send_some
 from trilogue.broker.requests.peer import Hangup
-from trilogue.storage.files import Handle
+from trilogue.storage.files import open_to_read
 from trilogue.storage.slices import Slice
 
 LARGE, SMALL = SENDFILE_FROM, SENDFILE_FROM - 1
@@ -38,7 +38,7 @@ def pair(request, monkeypatch):
 
 def piece(path, size, position=0, content=None):
     path.write_bytes(content if content is not None else os.urandom(position + size))
-    return Slice(Handle(os.open(path, os.O_RDONLY)), position, size, 0)
+    return Slice(open_to_read(str(path)), position, size, 0)
 
 
 def received(sender, theirs, size):

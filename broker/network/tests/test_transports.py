@@ -7,6 +7,7 @@ import socket
 import time
 
 import pytest
+from posix_only import posix_only
 
 from trilogue.broker.network import guests
 from trilogue.broker.requests.registry import APIS
@@ -350,8 +351,10 @@ def test_every_key_and_version_gets_an_answer_or_a_clean_hangup(broker, caplog):
         assert raw.ask(HELLO, 3, ApiVersionsResponse).error_code == ErrorCode.NONE
 
 
+@posix_only("the limit of descriptors has to be raised")
 def test_a_thousand_idle_connections_do_not_slow_anybody_down(broker):
-    resource = pytest.importorskip("resource")
+    import resource
+
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(8192, hard), hard))
     idle = [Raw(broker) for _ in range(1_000)]

@@ -5,16 +5,14 @@ new is copied in a thread, until so little is left that it can be copied on the 
 to the copy, without an `await` in between: nothing is written twice, nothing is missed.
 
 Until then the copy lies in a folder that ends in `-future`, as with Kafka, and counts for nothing.  Retention and
-compaction leave a partition alone while it moves: `replicas.py` sees to that.
+compaction leave a partition alone while it moves: `broker/replicas.py` sees to that.
 """
 
 import os
-import shutil
 from collections.abc import Iterable
 
-from trilogue.storage import names
+from trilogue.storage import names, system
 from trilogue.storage.directory import DataDirectory
-from trilogue.storage.files import sync_directory
 from trilogue.storage.log import Log
 
 FUTURE_FOLDER = "-future"
@@ -62,9 +60,7 @@ class Move:
         os.makedirs(self.folder, exist_ok=True)
         for name in files:
             target = os.path.join(self.folder, name)
-            shutil.copyfile(os.path.join(self.log.path, name), target)
-            with open(target, "rb") as copied:
-                os.fsync(copied.fileno())
+            system.copy(os.path.join(self.log.path, name), target)
             self._copied.add(name)
             self.copied_bytes += os.stat(target).st_size if name.endswith(names.LOG) else 0
 
@@ -75,9 +71,9 @@ class Move:
         if old.segments:
             rest = (name for name in os.listdir(old.path) if not name.endswith(UNFINISHED))
             self.copy(sorted(name for name in rest if name not in self._copied))
-            sync_directory(self.folder)
-            os.rename(self.folder, place)
-            sync_directory(self.target.path)
+            system.sync_directory(self.folder)
+            system.rename(self.folder, place)
+            system.sync_directory(self.target.path)
         new = Log.open(
             place,
             old.config,
@@ -95,11 +91,11 @@ class Move:
 
     def give_up(self) -> None:
         """Remove what was copied."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        system.rmtree(self.folder)
 
 
 def remove_unfinished(directory: DataDirectory) -> None:
     """What moves left behind that were under way when the broker ended."""
     for entry in list(os.scandir(directory.path)):
         if entry.is_dir() and entry.name.endswith(FUTURE_FOLDER):
-            shutil.rmtree(entry.path, ignore_errors=True)
+            system.rmtree(entry.path)

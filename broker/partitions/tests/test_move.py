@@ -8,10 +8,10 @@ import trio
 
 from trilogue.broker.cluster.image import Image, PartitionState, Topic
 from trilogue.broker.config import BrokerConfig
-from trilogue.broker.moving import ON_THE_SPOT_BYTES, Move
 from trilogue.broker.partitions.replicas import Replicas
 from trilogue.storage.directory import DataDirectory
 from trilogue.storage.files import OpenFiles
+from trilogue.storage.move import ON_THE_SPOT_BYTES, Move
 from trilogue.wire.records import Record, build
 
 NOW = 1_760_000_000_000
