@@ -27,7 +27,7 @@ def built(tmp_path_factory) -> Path:
 
 def sources() -> set[str]:
     """What the folders hold, by its import path, without tests and what Python leaves behind."""
-    found = {"trilogue/__init__.py", "trilogue/py.typed"}
+    found = {"trilogue/__init__.py", "trilogue/__main__.py", "trilogue/py.typed"}
     for link in LINKS:
         folder = link.resolve()
         for path in folder.rglob("*"):
