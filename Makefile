@@ -6,11 +6,12 @@ BIN := .venv/bin
 # stamp: trilogue can run; everything else is ready too.
 RUN := .venv/run
 READY := .venv/ready
+QUICK := -q -m 'not java and not slow' wire storage broker client cli testing pipeline tools
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format jars clients bench-wire bench-storage bench-start bench bench-groups bench-pipeline kills examples compat compat-record docker-ready docs clean
+.PHONY: help run test check test-pythons format jars clients bench-wire bench-storage bench-start bench bench-groups bench-pipeline kills examples compat compat-record docker-ready docs clean
 
 help:           ## show this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
@@ -22,7 +23,10 @@ test: $(READY) lint  ## the whole test suite; parts that need Java or Docker say
 	$(BIN)/python -m pytest
 
 check: $(READY) lint  ## what to run before every commit: format, lint, types and the quick tests
-	$(BIN)/python -m pytest -q -m 'not java and not slow' wire storage broker client cli testing pipeline tools
+	$(BIN)/python -m pytest $(QUICK)
+
+test-pythons:   ## as root: the quick tests on Python 3.13 and 3.14, each in a debootstrap of the Debian that brings it
+	$(PYTHON) tools/pythons.py $(QUICK)
 
 .PHONY: lint
 lint: $(READY)
