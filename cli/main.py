@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NoReturn
 
 from trilogue import __version__
 from trilogue.cli.failed import Failed
@@ -33,13 +34,29 @@ SEEN_ENOUGH = {errno.EPIPE} if os.name == "posix" else {errno.EPIPE, errno.EINVA
 """What we hear when we were piped into something like `head`; Windows does not always say it so clearly."""
 
 
+class Version(argparse.Action):
+    """Looked up only when it is asked for: that takes longer than the help."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        print(version())
+        parser.exit()
+
+
+def version() -> str:
+    from importlib import metadata  # trio itself would take much longer to load
+    from platform import platform, python_implementation, python_version
+
+    python = f"{python_implementation()} {python_version()}"
+    return f"trilogue {__version__} ({python}, trio {metadata.version('trio')}, {platform()})"
+
+
 def parser(wanted: str | None) -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="trilogue",
         description="A broker that speaks Kafka's protocol, in Python.",
         epilog="`trilogue COMMAND --help` tells more.",
     )
-    top.add_argument("--version", action="version", version=f"trilogue {__version__}")
+    top.add_argument("--version", action=Version, nargs=0, help="show what a bug report should begin with, and exit")
     top.set_defaults(run=None, usage=top)
     commands = top.add_subparsers(title="commands", metavar="COMMAND")
     for name, purpose in COMMANDS.items():

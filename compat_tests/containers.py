@@ -19,7 +19,6 @@ from pathlib import Path
 import apache
 import docker
 import docker.errors
-import jars
 from testcontainers.core.config import ConnectionMode, testcontainers_config
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.image import DockerImage
@@ -29,7 +28,6 @@ ROOT = Path(__file__).parents[1]
 BASE = "python:3.11-slim"
 SUITE = "bookworm"  # the Debian with Python 3.11
 LOCAL_BASE = f"trilogue-base:{SUITE}"
-LEFT_OUT = ["var/cache", "var/lib/apt", "var/log", "usr/share/doc", "usr/share/locale", "usr/share/man", "dev", "proc"]
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 APACHE = f"apache/kafka:{apache.VERSION}"
 
@@ -170,23 +168,13 @@ def import_base(client: docker.DockerClient) -> str:
 
 
 def root_file_system() -> Path:
-    """A tar file with a small Debian and its Python, made once.  It appears whole or not at all."""
-    place = jars.folder() / "docker" / f"{SUITE}.tar"
-    if place.exists():
-        return place
-    if shutil.which("debootstrap") is None:
-        raise NoEngine("no image registry is reachable, and there is no debootstrap (as root, `make docker-ready`)")
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=place.parent) as scratch:
-        root, archive = Path(scratch, "root"), Path(scratch, "tar")
-        make = ["debootstrap", "--variant=minbase", "--include=python3,python3-venv", SUITE, root]
-        pack = ["tar", "-C", root, *(f"--exclude=./{each}/*" for each in LEFT_OUT), "-cf", archive, "."]
-        for command in (make, pack):
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-            if done.returncode:
-                raise RuntimeError(f"{command[0]} failed:\n{done.stdout[-2000:]}")
-        archive.rename(place)
-    return place
+    """A tar file with a small Debian and its Python, made once."""
+    command = [sys.executable, ROOT / "tools" / "debian.py", SUITE]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        reason = done.stderr.strip().splitlines()[-1].removeprefix("debian: ")
+        raise NoEngine(f"no image registry is reachable, and no Debian can be made: {reason}")
+    return Path(done.stdout.strip())
 
 
 class Trilogue:

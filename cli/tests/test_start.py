@@ -23,6 +23,8 @@ from trilogue.wire.apis.fetch import FetchResponse
 
 COMMAND = [sys.executable, "-m", "trilogue.cli.main", "start"]
 STARTS = 20
+NOT_BY_CONSTRUCT = {"logging", "asyncio"} if sys.version_info < (3, 14) else set()
+"""construct loads pdb, and pdb asyncio from Python 3.14 on: 25 ms that are not ours to save."""
 
 
 @contextmanager
@@ -284,9 +286,10 @@ def test_twenty_starts_without_a_failure():
     ("words", "unwanted"),
     [
         (("health",), {"trio", "construct", "msgspec", "json", "logging", "asyncio"}),
-        (("topic", "list"), {"trio", "logging", "asyncio", "crc32c", "trilogue.broker"}),
-        (("consume", "t"), {"trio", "logging", "asyncio", "trilogue.broker"}),
-        (("--version",), {"trio", "construct", "msgspec", "json", "logging", "asyncio", "socket"}),
+        (("topic", "list"), {"trio", "crc32c", "trilogue.broker"} | NOT_BY_CONSTRUCT),
+        (("consume", "t"), {"trio", "trilogue.broker"} | NOT_BY_CONSTRUCT),
+        (("--help",), {"trio", "construct", "msgspec", "json", "logging", "asyncio", "socket"}),
+        (("--version",), {"trio", "construct", "msgspec", "logging", "asyncio"}),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
