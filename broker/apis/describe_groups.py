@@ -7,8 +7,8 @@ another kind, is GROUP_ID_NOT_FOUND; before, it was Dead.
 from functools import partial
 
 from trilogue.broker.coordinators.ask_group import ask_group, caller
+from trilogue.broker.groups.classic.describe import undescribed
 from trilogue.broker.groups.coordinator import GroupCoordinator
-from trilogue.broker.groups.describing import undescribed
 from trilogue.broker.requests.later import together
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import Answer, handles

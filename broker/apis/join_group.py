@@ -6,7 +6,7 @@ members.  v9+: a static leader that returns learns who is here without having to
 """
 
 from trilogue.broker.coordinators.ask_group import ask_group, caller
-from trilogue.broker.groups.classic import join_refusal
+from trilogue.broker.groups.classic.group import join_refusal
 from trilogue.broker.groups.coordinator import GroupCoordinator
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import Answer, handles

@@ -4,7 +4,7 @@ Answered when the leader's has come and is stored.  v3+: static members.  v5+: t
 """
 
 from trilogue.broker.coordinators.ask_group import ask_group
-from trilogue.broker.groups.classic import sync_refusal
+from trilogue.broker.groups.classic.group import sync_refusal
 from trilogue.broker.groups.coordinator import GroupCoordinator
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import Answer, handles

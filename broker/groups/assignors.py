@@ -7,7 +7,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from trilogue.broker.groups.consumer_member import Place
+from trilogue.broker.groups.consumer.member import Place
 
 Shares = dict[str, set[Place]]
 """By member."""

@@ -9,10 +9,12 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any
 
-from trilogue.broker.groups import consumer_requests, describing, offset_requests
-from trilogue.broker.groups.classic import ClassicGroup, join_refusal, sync_refusal
-from trilogue.broker.groups.migration import upgrade
-from trilogue.broker.groups.mixed import MixedGroup
+from trilogue.broker.groups import offset_requests
+from trilogue.broker.groups.classic import describe as classic_describe
+from trilogue.broker.groups.classic.group import ClassicGroup, join_refusal, sync_refusal
+from trilogue.broker.groups.consumer import requests as consumer_requests
+from trilogue.broker.groups.consumer.classic_members import MixedGroup
+from trilogue.broker.groups.consumer.migration import upgrade
 from trilogue.broker.groups.offsets import NEVER_MS, Committed, Offsets, tombstone
 from trilogue.broker.groups.world import Caller, World
 from trilogue.broker.machines.effects import Effect, Put, Reply, Store, effects
@@ -340,10 +342,10 @@ class GroupCoordinator:
     def describe(self, now: float, group_id: str, caller: Caller, ticket: Any) -> Iterator[Effect]:
         group = self._groups.get(group_id)
         if isinstance(group, ClassicGroup):
-            yield Reply(ticket, describing.describe(group))
+            yield Reply(ticket, classic_describe.describe(group))
         else:
             problem = "is not a classic group" if group else "not found"
-            yield Reply(ticket, describing.not_found(group_id, caller.version, f"Group {group_id} {problem}."))
+            yield Reply(ticket, classic_describe.not_found(group_id, caller.version, f"Group {group_id} {problem}."))
 
     @effects
     def delete_group(self, now: float, group_id: str, ticket: Any) -> Iterator[Effect]:

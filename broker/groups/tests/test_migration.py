@@ -2,7 +2,7 @@
 
 import pytest
 
-from trilogue.broker.groups.migration import POLICY
+from trilogue.broker.groups.consumer.migration import POLICY
 from trilogue.broker.groups.subscription import read_assignment, write_assignment
 from trilogue.broker.groups.tests.stage import Stage, subscription, topic_id
 from trilogue.wire.codec import build

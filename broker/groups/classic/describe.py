@@ -1,7 +1,7 @@
 """Groups as administrators see them: DescribeGroups and ListGroups."""
 
-from trilogue.broker.groups.classic import ClassicGroup
-from trilogue.broker.groups.roster import State
+from trilogue.broker.groups.classic.group import ClassicGroup
+from trilogue.broker.groups.classic.state import State
 from trilogue.wire.apis.describe_groups import DescribeGroupsResponse
 from trilogue.wire.errors import ErrorCode
 

@@ -7,7 +7,7 @@ from enum import Enum
 from math import inf
 from typing import ClassVar, Self
 
-from trilogue.broker.groups.classic_member import Member
+from trilogue.broker.groups.classic.member import Member
 from trilogue.broker.groups.offsets import Committed
 from trilogue.broker.groups.subscription import read_subscription
 from trilogue.broker.groups.world import World
@@ -41,7 +41,7 @@ NEXT = {
 """From each state, where a group may go.  Anything else is a bug."""
 
 
-class Roster:
+class ClassicState:
     kind: ClassVar[str] = "classic"
 
     def __init__(self, group_id: str, world: World) -> None:

@@ -6,7 +6,7 @@ from hashlib import blake2b
 from typing import ClassVar
 
 from trilogue.broker.cluster.image import Image
-from trilogue.broker.groups.consumer_member import (
+from trilogue.broker.groups.consumer.member import (
     ConsumerMember,
     MemberState,
     Place,

@@ -6,7 +6,7 @@ No partition is given to a member before nobody else has it.  That is the law of
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from trilogue.broker.groups.consumer_member import ConsumerMember, Epochs, MemberState, Place
+from trilogue.broker.groups.consumer.member import ConsumerMember, Epochs, MemberState, Place
 from trilogue.wire.errors import BrokerError, ErrorCode
 
 

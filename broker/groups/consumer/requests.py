@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterable
 
 from trilogue.broker.cluster.image import Image
-from trilogue.broker.groups.consumer import LEAVES, ConsumerGroup
-from trilogue.broker.groups.consumer_member import TEMPORARILY_GONE, ConsumerMember, Place, by_topic
+from trilogue.broker.groups.consumer.group import LEAVES, ConsumerGroup
+from trilogue.broker.groups.consumer.member import TEMPORARILY_GONE, ConsumerMember, Place, by_topic
 from trilogue.wire.apis.consumer_group_describe import Assignment, ConsumerGroupDescribeResponse, TopicPartitions
 from trilogue.wire.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from trilogue.wire.errors import BrokerError, ErrorCode

@@ -11,7 +11,7 @@ from math import inf
 from typing import Any
 
 from trilogue.broker.groups.assignors import ASSIGNORS, Subscriber, Task
-from trilogue.broker.groups.consumer_member import (
+from trilogue.broker.groups.consumer.member import (
     TEMPORARILY_GONE,
     ConsumerMember,
     MemberState,
@@ -19,9 +19,9 @@ from trilogue.broker.groups.consumer_member import (
     by_topic,
     removal,
 )
-from trilogue.broker.groups.consumer_state import ConsumerState, fingerprint, partition_counts
+from trilogue.broker.groups.consumer.reconcile import reconcile
+from trilogue.broker.groups.consumer.state import ConsumerState, fingerprint, partition_counts
 from trilogue.broker.groups.patterns import matching
-from trilogue.broker.groups.reconciling import reconcile
 from trilogue.broker.groups.world import Caller, World
 from trilogue.broker.machines.effects import Effect, Put, Reply, Store, effects
 from trilogue.wire.apis.consumer_group_heartbeat import (
@@ -270,7 +270,7 @@ class ConsumerGroup(ConsumerState):
         self._sessions[member.id] = self._expect(now + timeout_ms / 1000)
 
     def _await_revocation(self, now: float, member: ConsumerMember) -> None:
-        """Classic members are given their time by other means: see `mixed.py`."""
+        """Classic members are given their time by other means: see `classic_members.py`."""
         if member.state is MemberState.UNREVOKED_PARTITIONS and member.classic is None:
             self._revocations[member.id] = self._expect(now + member.rebalance_timeout_ms / 1000)
         else:

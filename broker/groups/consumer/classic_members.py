@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from trilogue.broker.groups.classic import MEMBER_ID_REQUIRED_SINCE, ClassicGroup, join_refusal
-from trilogue.broker.groups.consumer import ConsumerGroup
-from trilogue.broker.groups.consumer_member import ConsumerMember, MemberState
-from trilogue.broker.groups.migration import (
+from trilogue.broker.groups.classic.group import MEMBER_ID_REQUIRED_SINCE, ClassicGroup, join_refusal
+from trilogue.broker.groups.classic.state import CONSUMER
+from trilogue.broker.groups.consumer.group import ConsumerGroup
+from trilogue.broker.groups.consumer.member import ConsumerMember, MemberState
+from trilogue.broker.groups.consumer.migration import (
     Heir,
     by_name,
     classic_metadata,
@@ -20,7 +21,6 @@ from trilogue.broker.groups.migration import (
     may_downgrade,
     places_of,
 )
-from trilogue.broker.groups.roster import CONSUMER
 from trilogue.broker.groups.subscription import read_subscription, version_of, write_assignment
 from trilogue.broker.groups.world import Caller, World
 from trilogue.broker.machines.effects import Effect, Put, Reply, Store, effects

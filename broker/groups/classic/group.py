@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from math import inf
 from typing import Any, NamedTuple
 
-from trilogue.broker.groups.classic_member import NEW_MEMBER_SECONDS, Member, Parked, chosen, common, protocols_of
-from trilogue.broker.groups.roster import Roster, State
+from trilogue.broker.groups.classic.member import NEW_MEMBER_SECONDS, Member, Parked, chosen, common, protocols_of
+from trilogue.broker.groups.classic.state import ClassicState, State
 from trilogue.broker.groups.world import Caller, World
 from trilogue.broker.machines.effects import Effect, Reply, Store, effects
 from trilogue.wire.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -35,7 +35,7 @@ class Opening(NamedTuple):
     more: bool = False
 
 
-class ClassicGroup(Roster):
+class ClassicGroup(ClassicState):
     def __init__(self, group_id: str, world: World) -> None:
         super().__init__(group_id, world)
         self._opening: Opening | None = None
