@@ -106,13 +106,13 @@ class GroupCoordinator:
         for group in list(self._groups.values()):
             offsets = self._offsets.of(group.id)
             gone = [
-                place
-                for place, committed in offsets.items()
-                if not group.is_subscribed_to(place[0])
+                partition
+                for partition, committed in offsets.items()
+                if not group.is_subscribed_to(partition[0])
                 and is_expired(group, committed, now_ms, retention_ms)
-                and not self._offsets.is_pending(group.id, place)
+                and not self._offsets.is_pending(group.id, partition)
             ]
-            puts = [tombstone(group.id, place) for place in gone]
+            puts = [tombstone(group.id, partition) for partition in gone]
             if len(gone) == len(offsets) and group.is_empty and not self._offsets.has_pending(group.id):
                 puts += group.tombstones()
             yield from stores(puts)
@@ -357,7 +357,7 @@ class GroupCoordinator:
             answer.error_code = error.code
             yield Reply(ticket, answer)
             return
-        puts = [tombstone(group_id, place) for place in sorted(self._offsets.places(group_id))]
+        puts = [tombstone(group_id, partition) for partition in sorted(self._offsets.partitions(group_id))]
         yield from stores([*puts, *group.tombstones()])
         yield Reply(ticket, answer)
 

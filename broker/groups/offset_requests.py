@@ -52,8 +52,8 @@ def commit(
         metadata = partition.committed_metadata or ""
         if utf16_units(metadata) > metadata_max:
             return ErrorCode.OFFSET_METADATA_TOO_LARGE
-        place = (name, partition.partition_index)
-        puts.append(committed(request, partition, metadata, now_ms, topic_id).put(request.group_id, place))
+        key = (name, partition.partition_index)
+        puts.append(committed(request, partition, metadata, now_ms, topic_id).put(request.group_id, key))
         return ErrorCode.NONE
 
     return puts, commit_answer(request, image, judge)
@@ -131,11 +131,11 @@ def fetch(
 
     topics = []
     if asked.topics is None:
-        for name, places in groupby(sorted(known), key=lambda place: place[0]):
+        for name, partitions in groupby(sorted(known), key=lambda partition: partition[0]):
             topic = image.topics.get(name)
             if topic is None and by_id:
                 continue  # a topic that is gone has no id to be named by
-            found = [look(name, ZERO_UUID, index) for _, index in places]
+            found = [look(name, ZERO_UUID, index) for _, index in partitions]
             topics.append(FetchTopic(name=name, topic_id=topic.id if topic else ZERO_UUID, partitions=found))
     for asked_topic in asked.topics or ():
         if by_id and asked_topic.topic_id not in image.topic_names:
@@ -164,7 +164,7 @@ def delete(
     request: OffsetDeleteRequest, offsets: Offsets, image: Image, is_subscribed: Callable[[str], bool]
 ) -> tuple[list[Put], OffsetDeleteResponse]:
     puts: list[Put] = []
-    known = offsets.places(request.group_id)
+    known = offsets.partitions(request.group_id)
 
     def judge(name: str, index: int) -> ErrorCode:
         if image.partition(name, index) is None:

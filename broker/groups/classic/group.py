@@ -9,7 +9,14 @@ from collections.abc import Iterable, Iterator
 from math import inf
 from typing import Any, NamedTuple
 
-from trilogue.broker.groups.classic.member import NEW_MEMBER_SECONDS, Member, Parked, chosen, common, protocols_of
+from trilogue.broker.groups.classic.member import (
+    NEW_MEMBER_SECONDS,
+    ClassicMember,
+    Parked,
+    chosen,
+    common,
+    protocols_of,
+)
 from trilogue.broker.groups.classic.state import ClassicState, State
 from trilogue.broker.groups.world import Caller, World
 from trilogue.broker.machines.effects import Effect, Reply, Store, effects
@@ -100,7 +107,7 @@ class ClassicGroup(ClassicState):
         self, now: float, request: JoinGroupRequest, caller: Caller, member_id: str, ticket: Any
     ) -> Iterator[Effect]:
         """Somebody new.  It counts as new until its first generation."""
-        member = Member(
+        member = ClassicMember(
             member_id,
             request.group_instance_id,
             caller.client_id,
@@ -129,7 +136,7 @@ class ClassicGroup(ClassicState):
             yield from self._park(member, request, caller, ticket)
             yield from self._rebalance_or_complete(now)
 
-    def _park(self, member: Member, request: JoinGroupRequest, caller: Caller, ticket: Any) -> Iterator[Effect]:
+    def _park(self, member: ClassicMember, request: JoinGroupRequest, caller: Caller, ticket: Any) -> Iterator[Effect]:
         if member.joining:  # on another connection; Kafka would never answer it
             yield Reply(
                 member.joining.ticket,
@@ -165,7 +172,7 @@ class ClassicGroup(ClassicState):
         else:
             yield from self._prepare(now)
 
-    def _fence(self, member: Member) -> Iterator[Effect]:
+    def _fence(self, member: ClassicMember) -> Iterator[Effect]:
         code = ErrorCode.FENCED_INSTANCE_ID
         if member.joining:
             yield Reply(member.joining.ticket, join_refusal(code, member.id, member.joining.version))
@@ -173,7 +180,7 @@ class ClassicGroup(ClassicState):
             yield Reply(member.syncing, SyncGroupResponse(error_code=code, assignment=b""))
         member.joining = member.syncing = None
 
-    def _returned(self, member: Member, caller: Caller, old_leader: str | None) -> JoinGroupResponse:
+    def _returned(self, member: ClassicMember, caller: Caller, old_leader: str | None) -> JoinGroupResponse:
         """A static member is back and nothing changes.  v9+: the leader hears who is here, but assigns nothing.
 
         Before v9 the leader must not learn that it leads, lest it hand in an assignment: it is told its old id."""
@@ -186,7 +193,7 @@ class ClassicGroup(ClassicState):
         answer.leader = old_leader or ""
         return answer
 
-    def _joined(self, member: Member, *, shows_members: bool) -> JoinGroupResponse:
+    def _joined(self, member: ClassicMember, *, shows_members: bool) -> JoinGroupResponse:
         return JoinGroupResponse(
             generation_id=self.generation,
             protocol_type=self.protocol_type,
@@ -365,7 +372,7 @@ class ClassicGroup(ClassicState):
         self.check_member(member_id, asked.group_instance_id)
         yield from self._remove(self.members[member_id])
 
-    def _remove(self, member: Member) -> Iterator[Effect]:
+    def _remove(self, member: ClassicMember) -> Iterator[Effect]:
         if member.joining:
             yield Reply(member.joining.ticket, join_refusal(ErrorCode.UNKNOWN_MEMBER_ID, "", member.joining.version))
         if member.syncing:

@@ -7,7 +7,7 @@ from enum import Enum
 from math import inf
 from typing import ClassVar, Self
 
-from trilogue.broker.groups.classic.member import Member
+from trilogue.broker.groups.classic.member import ClassicMember
 from trilogue.broker.groups.offsets import Committed
 from trilogue.broker.groups.subscription import read_subscription
 from trilogue.broker.groups.world import World
@@ -52,7 +52,7 @@ class ClassicState:
         self.protocol_type: str | None = None
         self.protocol: str | None = None
         self.leader: str | None = None
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, ClassicMember] = {}
         self.subscribed: frozenset[str] | None = None
         """The topics of its members; None if we cannot tell."""
         self.deadline = inf
@@ -76,7 +76,7 @@ class ClassicState:
         """The most patient member's patience."""
         return max((each.rebalance_timeout_ms for each in self.members.values()), default=0) / 1000
 
-    def static_member(self, instance_id: str) -> Member | None:
+    def static_member(self, instance_id: str) -> ClassicMember | None:
         return self.members.get(self._statics.get(instance_id, ""))
 
     def is_pending(self, member_id: str) -> bool:
@@ -144,7 +144,7 @@ class ClassicState:
 
     # -- changes -------------------------------------------------------------------------------
 
-    def _add(self, member: Member, protocol_type: str) -> None:
+    def _add(self, member: ClassicMember, protocol_type: str) -> None:
         if not self.members:
             self.protocol_type = protocol_type
         if self.leader is None:
@@ -223,7 +223,7 @@ class ClassicState:
     def load(cls, group_id: str, value: GroupMetadataValue, world: World) -> Self:
         group = cls(group_id, world)
         for each in value.members:
-            group._add(Member.from_record(each, value.protocol), value.protocol_type)
+            group._add(ClassicMember.from_record(each, value.protocol), value.protocol_type)
         group.state = State.STABLE if value.members else State.EMPTY
         group.state_since_ms = value.current_state_timestamp
         group.generation, group.protocol, group.leader = value.generation, value.protocol, value.leader

@@ -19,7 +19,7 @@ from trilogue.broker.groups.consumer.migration import (
     classic_metadata,
     downgrade,
     may_downgrade,
-    places_of,
+    partitions_by_id,
 )
 from trilogue.broker.groups.subscription import read_subscription, version_of, write_assignment
 from trilogue.broker.groups.world import Caller, World
@@ -61,7 +61,7 @@ class MixedGroup(ConsumerGroup):
         before, holder = self._joining(request, member_id, puts)
         member = described(before, request, subscription, caller)
         epoch = self._subscribe(before, member, holder.id if holder else None, puts)
-        owned = places_of(subscription.owned_partitions, self._world.image)
+        owned = partitions_by_id(subscription.owned_partitions, self._world.image)
         if holder and may_downgrade([*self._others(holder), member], [holder], self._world):
             yield from self._hand_over(now, member, holder, stale=self.assignment_epoch < epoch, ticket=ticket)
             return
@@ -151,7 +151,7 @@ class MixedGroup(ConsumerGroup):
         if member.state is not MemberState.UNRELEASED_PARTITIONS:
             return False
         lacks = self.target.get(member.id, frozenset()) - member.assigned.keys()
-        return not any(self.owner(place) for place in lacks)
+        return not any(self.owner(partition) for partition in lacks)
 
     def _await_join(self, now: float, member: ConsumerMember) -> None:
         if member.id not in self._join_by:

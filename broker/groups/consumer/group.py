@@ -15,7 +15,6 @@ from trilogue.broker.groups.consumer.member import (
     TEMPORARILY_GONE,
     ConsumerMember,
     MemberState,
-    Place,
     by_topic,
     removal,
 )
@@ -24,6 +23,7 @@ from trilogue.broker.groups.consumer.state import ConsumerState, fingerprint, pa
 from trilogue.broker.groups.patterns import matching
 from trilogue.broker.groups.world import Caller, World
 from trilogue.broker.machines.effects import Effect, Put, Reply, Store, effects
+from trilogue.broker.names import TopicIdPartition
 from trilogue.wire.apis.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -63,7 +63,7 @@ class ConsumerGroup(ConsumerState):
         before, replaced = self._entering(request, request.member_id or fresh_id, puts)
         member = told(before, request, caller)
         epoch = self._subscribe(before, member, replaced, puts)
-        owned = None if request.topic_partitions is None else set(places_in(request.topic_partitions))
+        owned = None if request.topic_partitions is None else set(partitions_in(request.topic_partitions))
         after = self._advance(now, before, member, replaced, epoch, owned, puts)
         if puts:
             yield Store(tuple(puts))
@@ -77,7 +77,7 @@ class ConsumerGroup(ConsumerState):
         member: ConsumerMember,
         replaced: str | None,
         epoch: int,
-        owned: Collection[Place] | None,
+        owned: Collection[TopicIdPartition] | None,
         puts: list[Put],
     ) -> ConsumerMember:
         """One step towards the target assignment of the group's epoch, which is made if there is none yet."""
@@ -169,7 +169,7 @@ class ConsumerGroup(ConsumerState):
 
     def _assign(
         self, epoch: int, member: ConsumerMember, replaced: str | None, puts: list[Put]
-    ) -> tuple[int, Collection[Place]]:
+    ) -> tuple[int, Collection[TopicIdPartition]]:
         """The target assignment's epoch, and what it has for this member.  It is made anew for a new epoch, but not
         more often than once in an interval: many members may be coming."""
         now_ms = self._world.clock()
@@ -191,7 +191,9 @@ class ConsumerGroup(ConsumerState):
         age_ms = self._world.clock() - self.assigned_ms
         return self.assigned_ms != 0 and age_ms < self._setting("assignment.interval.ms")
 
-    def _shares(self, members: Members, before: Mapping[str, frozenset[Place]]) -> Mapping[str, Collection[Place]]:
+    def _shares(
+        self, members: Members, before: Mapping[str, frozenset[TopicIdPartition]]
+    ) -> Mapping[str, Collection[TopicIdPartition]]:
         image = self._world.image
         patterns = {each.regex: matching(each.regex, image.topics) for each in members.values() if each.regex}
         wanted = {each.id: each.topics | patterns.get(each.regex, frozenset()) for each in members.values()}
@@ -211,17 +213,17 @@ class ConsumerGroup(ConsumerState):
         member: ConsumerMember,
         replaced: str | None,
         epoch: int,
-        target: Collection[Place],
-        owned: Collection[Place] | None,
+        target: Collection[TopicIdPartition],
+        owned: Collection[TopicIdPartition] | None,
     ) -> ConsumerMember:
         mine = (None, member.id, replaced)
         unwanted: set[bytes] = set()
         if (member.topics, member.regex) != (before.topics, before.regex):
             image = self._world.image
             names = member.topics | (matching(member.regex, image.topics) if member.regex else frozenset())
-            told = {place[0] for place in (*member.assigned, *target)}
+            told = {partition[0] for partition in (*member.assigned, *target)}
             unwanted = {each for each in told if image.topic_names.get(each) not in names}
-        return reconcile(member, epoch, target, owned, lambda place: self.owner(place) not in mine, unwanted)
+        return reconcile(member, epoch, target, owned, lambda partition: self.owner(partition) not in mine, unwanted)
 
     def _answer(self, member: ConsumerMember, with_assignment: bool) -> Response:
         assignment = None
@@ -349,7 +351,7 @@ def check_epoch(member: ConsumerMember, request: Request) -> None:
     if epoch in (0, member.epoch):
         return
     owned = request.topic_partitions
-    lost = owned is not None and all(place in member.assigned for place in places_in(owned))
+    lost = owned is not None and all(partition in member.assigned for partition in partitions_in(owned))
     if epoch != member.previous_epoch or not lost:
         problem = f"The member's epoch is {member.epoch}, not {epoch}.  It must abandon its partitions and rejoin."
         raise BrokerError(ErrorCode.FENCED_MEMBER_EPOCH, problem)
@@ -363,5 +365,5 @@ def is_full(request: Request) -> bool:
     )
 
 
-def places_in(topics: Iterable[Request.TopicPartitions]) -> Iterator[Place]:
+def partitions_in(topics: Iterable[Request.TopicPartitions]) -> Iterator[TopicIdPartition]:
     return ((topic.topic_id, index) for topic in topics for index in topic.partitions)

@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 from trilogue.broker.cluster.image import Image
 from trilogue.broker.groups.classic.group import ClassicGroup
-from trilogue.broker.groups.classic.member import Member, chosen
+from trilogue.broker.groups.classic.member import ClassicMember, chosen
 from trilogue.broker.groups.classic.state import CONSUMER, RECORD_VERSION
-from trilogue.broker.groups.consumer.member import ClassicMetadata, ConsumerMember, Place, by_topic
+from trilogue.broker.groups.consumer.member import ClassicMetadata, ConsumerMember, by_topic
 from trilogue.broker.groups.consumer.state import ConsumerState, fingerprint
 from trilogue.broker.groups.subscription import read_assignment, read_subscription, version_of, write_assignment
 from trilogue.broker.groups.world import World
 from trilogue.broker.machines.effects import Put
+from trilogue.broker.names import TopicIdPartition
 from trilogue.wire.errors import BrokerError, ErrorCode, MalformedMessage
 from trilogue.wire.internal.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from trilogue.wire.internal.offsets import GroupMetadataKey, GroupMetadataValue
@@ -64,7 +65,7 @@ def refused(group_id: str, why: str) -> BrokerError:
     return BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, problem)
 
 
-def to_consumer(it: Member, group: ClassicGroup, image: Image) -> ConsumerMember:
+def to_consumer(it: ClassicMember, group: ClassicGroup, image: Image) -> ConsumerMember:
     """It has what it was last assigned, and has to join again if it was about to.  Raises MalformedMessage."""
     protocol = group.protocol or chosen(list(group.members.values()))
     told = read_subscription(it.protocols[protocol])
@@ -82,7 +83,7 @@ def to_consumer(it: Member, group: ClassicGroup, image: Image) -> ConsumerMember
         classic=classic_metadata(it.session_timeout_ms, it.protocols.items()),
         epoch=group.generation,
         previous_epoch=group.generation,
-        assigned=dict.fromkeys(places_of(given.assigned_partitions, image), group.generation),
+        assigned=dict.fromkeys(partitions_by_id(given.assigned_partitions, image), group.generation),
     )
 
 
@@ -91,7 +92,7 @@ def classic_metadata(session_timeout_ms: int, protocols: Iterable[tuple[str, byt
     return ClassicMetadata(session_timeout_ms=session_timeout_ms, supported_protocols=supported)
 
 
-def places_of(topics: Iterable[OwnedPartition | AssignedPartition], image: Image) -> set[Place]:
+def partitions_by_id(topics: Iterable[OwnedPartition | AssignedPartition], image: Image) -> set[TopicIdPartition]:
     """Partitions by name, by id.  Topics that are gone are left out."""
     return {
         (image.topics[each.topic].id, index)
@@ -108,7 +109,7 @@ class Heir(NamedTuple):
     """A member of the classic group to come, and what it is to have."""
 
     member: ConsumerMember
-    target: Collection[Place]
+    target: Collection[TopicIdPartition]
 
 
 def may_downgrade(stay: Sequence[ConsumerMember], go: Iterable[ConsumerMember], world: World) -> bool:
@@ -140,9 +141,9 @@ def downgrade(group: ConsumerState, heirs: Sequence[Heir], world: World) -> tupl
     return [*group.tombstones(), Put(GroupMetadataKey(group=group.id), value, RECORD_VERSION)], heir
 
 
-def to_classic(it: ConsumerMember) -> Member:
+def to_classic(it: ConsumerMember) -> ClassicMember:
     assert it.classic is not None
-    return Member(
+    return ClassicMember(
         it.id,
         it.instance_id,
         it.client_id,
@@ -160,9 +161,9 @@ def assignment(heir: Heir, protocol: str, image: Image) -> bytes:
     return write_assignment(by_name(heir.target, image), version_of(told))
 
 
-def by_name(places: Iterable[Place], image: Image) -> dict[str, list[int]]:
+def by_name(partitions: Iterable[TopicIdPartition], image: Image) -> dict[str, list[int]]:
     return {
         image.topic_names[topic_id]: indexes
-        for topic_id, indexes in by_topic(places).items()
+        for topic_id, indexes in by_topic(partitions).items()
         if topic_id in image.topic_names
     }

@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterable
 
 from trilogue.broker.cluster.image import Image
 from trilogue.broker.groups.consumer.group import LEAVES, ConsumerGroup
-from trilogue.broker.groups.consumer.member import TEMPORARILY_GONE, ConsumerMember, Place, by_topic
+from trilogue.broker.groups.consumer.member import TEMPORARILY_GONE, ConsumerMember, by_topic
+from trilogue.broker.names import TopicIdPartition
 from trilogue.wire.apis.consumer_group_describe import Assignment, ConsumerGroupDescribeResponse, TopicPartitions
 from trilogue.wire.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
@@ -74,12 +75,12 @@ def member(it: ConsumerMember, group: ConsumerGroup, image: Image) -> Described.
     )
 
 
-def assignment(places: Iterable[Place], image: Image) -> Assignment:
+def assignment(partitions: Iterable[TopicIdPartition], image: Image) -> Assignment:
     """A topic that is gone meanwhile has no name to be shown by."""
     return Assignment(
         topic_partitions=[
             TopicPartitions(topic_id=topic_id, topic_name=image.topic_names[topic_id], partitions=indexes)
-            for topic_id, indexes in by_topic(places).items()
+            for topic_id, indexes in by_topic(partitions).items()
             if topic_id in image.topic_names
         ]
     )

@@ -9,7 +9,6 @@ from trilogue.broker.cluster.image import Image
 from trilogue.broker.groups.consumer.member import (
     ConsumerMember,
     MemberState,
-    Place,
     from_records,
     put_target,
     removal,
@@ -17,6 +16,7 @@ from trilogue.broker.groups.consumer.member import (
 from trilogue.broker.groups.offsets import Committed
 from trilogue.broker.groups.world import World
 from trilogue.broker.machines.effects import Put
+from trilogue.broker.names import TopicIdPartition
 from trilogue.wire.errors import BrokerError, ErrorCode
 from trilogue.wire.internal.consumer_groups import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -55,11 +55,11 @@ class ConsumerState:
         self.assigned_ms = 0
         """When the target assignment was made."""
         self.members: dict[str, ConsumerMember] = {}
-        self.target: dict[str, frozenset[Place]] = {}
+        self.target: dict[str, frozenset[TopicIdPartition]] = {}
         self.patterns: dict[str, frozenset[str]] = {}
         """What each pattern of a member matched when we last looked."""
         self._statics: dict[str, str] = {}
-        self._owners: dict[Place, str] = {}
+        self._owners: dict[TopicIdPartition, str] = {}
 
     # -- facts ---------------------------------------------------------------------------------
 
@@ -79,9 +79,9 @@ class ConsumerState:
     def static_member(self, instance_id: str) -> ConsumerMember | None:
         return self.members.get(self._statics.get(instance_id, ""))
 
-    def owner(self, place: Place) -> str | None:
+    def owner(self, partition: TopicIdPartition) -> str | None:
         """Who has a partition, or has still to give it back."""
-        return self._owners.get(place)
+        return self._owners.get(partition)
 
     def subscriptions(self, member: ConsumerMember) -> frozenset[str]:
         return member.topics | self.patterns.get(member.regex, frozenset())
@@ -110,12 +110,12 @@ class ConsumerState:
         if epoch > member.epoch or (epoch < member.epoch and member.classic is not None):
             raise stale(member)
 
-    def may_commit(self, member_id: str, epoch: int, place: Place) -> ErrorCode:
+    def may_commit(self, member_id: str, epoch: int, partition: TopicIdPartition) -> ErrorCode:
         """Who has a partition since that epoch or longer may not have heard of the newer one yet (KIP-1251)."""
         member = self.members.get(member_id)
         if member is None or epoch == member.epoch:
             return ErrorCode.NONE
-        since = member.assigned.get(place)
+        since = member.assigned.get(partition)
         return ErrorCode.NONE if since is not None and since <= epoch else stale(member).code
 
     def check_commit_in_transaction(self, member_id: str, instance_id: str | None, epoch: int) -> None:
@@ -175,8 +175,8 @@ class ConsumerState:
         value = ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=now_ms)
         return Put(ConsumerGroupTargetAssignmentMetadataKey(group_id=self.id), value)
 
-    def put_target(self, member_id: str, places: Iterable[Place]) -> Put:
-        return put_target(self.id, member_id, places)
+    def put_target(self, member_id: str, partitions: Iterable[TopicIdPartition]) -> Put:
+        return put_target(self.id, member_id, partitions)
 
     def put_pattern(self, pattern: str, topics: Collection[str] | None, now_ms: int) -> Put:
         key = ConsumerGroupRegularExpressionKey(group_id=self.id, regular_expression=pattern)
@@ -208,8 +208,10 @@ class ConsumerState:
                 self._replay_member(key.member_id, value)  # type: ignore[arg-type]
             case ConsumerGroupTargetAssignmentMemberKey():
                 if isinstance(value, ConsumerGroupTargetAssignmentMemberValue):
-                    places = ((each.topic_id, index) for each in value.topic_partitions for index in each.partitions)
-                    self.target[key.member_id] = frozenset(places)
+                    partitions = (
+                        (each.topic_id, index) for each in value.topic_partitions for index in each.partitions
+                    )
+                    self.target[key.member_id] = frozenset(partitions)
                 else:
                     self.target.pop(key.member_id, None)
             case ConsumerGroupCurrentMemberAssignmentKey():
@@ -262,13 +264,13 @@ class ConsumerState:
                 revoking=from_records(value.partitions_pending_revocation, value.member_epoch),
             )
         self.members[member_id] = after
-        for place in (*after.assigned, *after.revoking):
-            self._owners[place] = member_id
+        for partition in (*after.assigned, *after.revoking):
+            self._owners[partition] = member_id
 
     def _release(self, member: ConsumerMember) -> None:
-        for place in (*member.assigned, *member.revoking):
-            if self._owners.get(place) == member.id:
-                del self._owners[place]
+        for partition in (*member.assigned, *member.revoking):
+            if self._owners.get(partition) == member.id:
+                del self._owners[partition]
 
 
 def stale(member: ConsumerMember) -> BrokerError:

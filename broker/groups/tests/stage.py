@@ -224,7 +224,7 @@ class Stage:
             rebalance = 30 if rebalance is ... else rebalance
         if owned is ...:
             owned = None
-        places = ConsumerGroupHeartbeatRequest.TopicPartitions
+        TopicPartitions = ConsumerGroupHeartbeatRequest.TopicPartitions
         request = ConsumerGroupHeartbeatRequest(
             group_id=group,
             member_id=member,
@@ -237,7 +237,7 @@ class Stage:
             server_assignor=assignor,
             topic_partitions=None
             if owned is None
-            else [places(topic_id=topic_id(topic), partitions=[index]) for topic, index in owned],
+            else [TopicPartitions(topic_id=topic_id(topic), partitions=[index]) for topic, index in owned],
         )
         return Beat(self.ask(self.machine.consumer_heartbeat, request, Caller(version, "c", "/h"), "fresh").response)
 
@@ -260,7 +260,7 @@ class Stage:
         epoch=-1,
         **more,
     ):
-        place = OffsetCommitRequest.Topic.Partition(
+        committed = OffsetCommitRequest.Topic.Partition(
             partition_index=partition,
             committed_offset=offset,
             committed_metadata=metadata,
@@ -274,7 +274,9 @@ class Stage:
             group_instance_id=instance,
             retention_time_ms=retention_ms,
             topics=[
-                OffsetCommitRequest.Topic(name="" if by_id else topic, topic_id=by_id or ZERO_UUID, partitions=[place])
+                OffsetCommitRequest.Topic(
+                    name="" if by_id else topic, topic_id=by_id or ZERO_UUID, partitions=[committed]
+                )
             ],
         )
         answer = self.ask(self.machine.commit, request, Caller(version)).response
@@ -284,7 +286,7 @@ class Stage:
         self, offset, producer_id=7, *, group="g", member="", generation=-1, instance=None, topic="t", partition=0
     ):
         Partition = TxnOffsetCommitRequest.Topic.Partition
-        place = Partition(partition_index=partition, committed_offset=offset, committed_metadata="")
+        committed = Partition(partition_index=partition, committed_offset=offset, committed_metadata="")
         request = TxnOffsetCommitRequest(
             transactional_id="x",
             group_id=group,
@@ -293,7 +295,7 @@ class Stage:
             generation_id_or_member_epoch=generation,
             member_id=member,
             group_instance_id=instance,
-            topics=[TxnOffsetCommitRequest.Topic(name=topic, partitions=[place])],
+            topics=[TxnOffsetCommitRequest.Topic(name=topic, partitions=[committed])],
         )
         answer = self.ask(self.machine.commit_in_transaction, request, Caller(3)).response
         return answer.topics[0].partitions[0].error_code

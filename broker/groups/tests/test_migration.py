@@ -20,8 +20,8 @@ def t(*partitions):
 
 def cooperative(*owned, topics=("t",)):
     """What a cooperative member says of itself: it still has these."""
-    places = [ConsumerProtocolSubscription.OwnedPartition(topic="t", partitions=list(owned))] if owned else []
-    told = ConsumerProtocolSubscription(topics=list(topics), owned_partitions=places)
+    partitions = [ConsumerProtocolSubscription.OwnedPartition(topic="t", partitions=list(owned))] if owned else []
+    told = ConsumerProtocolSubscription(topics=list(topics), owned_partitions=partitions)
     return {"cooperative-sticky": b"\0\1" + build(told, 1)}
 
 
