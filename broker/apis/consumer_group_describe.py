@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from trilogue.broker.coordinators.ask_group import ask_group
-from trilogue.broker.groups.consumer.requests import undescribed
+from trilogue.broker.groups.consumer.describe import undescribed
 from trilogue.broker.groups.coordinator import GroupCoordinator
 from trilogue.broker.requests.later import together
 from trilogue.broker.requests.peer import Peer

@@ -6,7 +6,7 @@ v0: whoever has no id yet is given one.  v1+: members bring their own, and may s
 """
 
 from trilogue.broker.coordinators.ask_group import ask_group, caller
-from trilogue.broker.groups.consumer.requests import heartbeat_refusal
+from trilogue.broker.groups.consumer.heartbeat import heartbeat_refusal
 from trilogue.broker.groups.coordinator import GroupCoordinator
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import Answer, handles

@@ -12,8 +12,9 @@ from typing import Any
 from trilogue.broker.groups import offset_requests
 from trilogue.broker.groups.classic import describe as classic_describe
 from trilogue.broker.groups.classic.group import ClassicGroup, join_refusal, sync_refusal
-from trilogue.broker.groups.consumer import requests as consumer_requests
-from trilogue.broker.groups.consumer.classic_members import MixedGroup
+from trilogue.broker.groups.consumer.describe import describe, undescribed
+from trilogue.broker.groups.consumer.group import ConsumerGroup
+from trilogue.broker.groups.consumer.heartbeat import check, heartbeat_refusal
 from trilogue.broker.groups.consumer.migration import upgrade
 from trilogue.broker.groups.offsets import NEVER_MS, Committed, Offsets, tombstone
 from trilogue.broker.groups.world import Caller, World
@@ -53,7 +54,7 @@ CONSUMER_KEYS = frozenset(
     it for it in vars(consumer_groups).values() if isinstance(it, type) and issubclass(it, Key) and it is not Key
 )
 
-Group = ClassicGroup | MixedGroup
+Group = ClassicGroup | ConsumerGroup
 
 
 class GroupCoordinator:
@@ -93,7 +94,7 @@ class GroupCoordinator:
     def _watched(self, group: Group, todo: list[Effect]) -> list[Effect]:
         """Whatever has been done with a group may have given it an earlier deadline, or made it another group.  Later
         deadlines are found by ticks."""
-        if isinstance(group, MixedGroup) and group.successor:
+        if isinstance(group, ConsumerGroup) and group.successor:
             group = self._groups[group.id] = group.successor
         if group.deadline < self._alarm_of.get(group.id, inf):
             self._alarm_of[group.id] = group.deadline
@@ -124,7 +125,7 @@ class GroupCoordinator:
         self, now: float, request: JoinGroupRequest, caller: Caller, fresh_id: str, ticket: Any
     ) -> Iterator[Effect]:
         group = self._groups.get(request.group_id)
-        if isinstance(group, MixedGroup):
+        if isinstance(group, ConsumerGroup):
             if not group.is_empty:
                 yield from self._join_consumers(now, group, request, caller, fresh_id, ticket)
                 return
@@ -145,7 +146,7 @@ class GroupCoordinator:
             yield Store((group.first_record(),))
 
     def _join_consumers(
-        self, now: float, group: MixedGroup, request: JoinGroupRequest, caller: Caller, fresh_id: str, ticket: Any
+        self, now: float, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, fresh_id: str, ticket: Any
     ) -> list[Effect]:
         """A classic member joins a group of the new protocol."""
         try:
@@ -193,11 +194,11 @@ class GroupCoordinator:
         self, now: float, request: ConsumerGroupHeartbeatRequest, caller: Caller, fresh_id: str, ticket: Any
     ) -> Iterator[Effect]:
         try:
-            consumer_requests.check(request, caller.version, self._world.config["group.consumer.assignors"])
+            check(request, caller.version, self._world.config["group.consumer.assignors"])
             puts, group = self._consumer_group(now, request)
             todo = group.consumer_heartbeat(now, request, caller, fresh_id, ticket)
         except BrokerError as error:
-            yield Reply(ticket, consumer_requests.heartbeat_refusal(error.code, error.message or error.code.sentence))
+            yield Reply(ticket, heartbeat_refusal(error.code, error.message or error.code.sentence))
             return
         former = self._groups.get(group.id)
         if isinstance(former, ClassicGroup):
@@ -205,16 +206,16 @@ class GroupCoordinator:
         self._groups[group.id] = group
         yield from self._watched(group, preceded(puts, todo))
 
-    def _consumer_group(self, now: float, request: ConsumerGroupHeartbeatRequest) -> tuple[list[Put], MixedGroup]:
+    def _consumer_group(self, now: float, request: ConsumerGroupHeartbeatRequest) -> tuple[list[Put], ConsumerGroup]:
         """The group, made if somebody joins; and what has to be stored first if it was a classic one."""
         group_id, joins = request.group_id, request.member_epoch == 0
         group = self._groups.get(group_id)
-        if isinstance(group, MixedGroup):
+        if isinstance(group, ConsumerGroup):
             return [], group
         if not joins:
             problem = f"Group {group_id} is not a consumer group." if group else f"Consumer group {group_id} not found."
             raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, problem)
-        made = MixedGroup(group_id, self._world)
+        made = ConsumerGroup(group_id, self._world)
         if group is None:
             return [], made
         if group.is_empty:
@@ -228,12 +229,12 @@ class GroupCoordinator:
     @effects
     def describe_consumer(self, now: float, group_id: str, ticket: Any) -> Iterator[Effect]:
         group = self._groups.get(group_id)
-        if isinstance(group, MixedGroup):
-            yield Reply(ticket, consumer_requests.describe(group, self._world.image))
+        if isinstance(group, ConsumerGroup):
+            yield Reply(ticket, describe(group, self._world.image))
         else:
             problem = "is not a consumer group" if group else "not found"
             code = ErrorCode.GROUP_ID_NOT_FOUND
-            yield Reply(ticket, consumer_requests.undescribed(group_id, code, f"Group {group_id} {problem}."))
+            yield Reply(ticket, undescribed(group_id, code, f"Group {group_id} {problem}."))
 
     # -- offsets -------------------------------------------------------------------------------
 
@@ -253,7 +254,7 @@ class GroupCoordinator:
             code = error.code
 
         def may(topic_id: bytes, index: int) -> ErrorCode:
-            if code or not isinstance(group, MixedGroup):
+            if code or not isinstance(group, ConsumerGroup):
                 return code
             return group.may_commit(member_id, epoch, (topic_id, index))
 
@@ -279,7 +280,7 @@ class GroupCoordinator:
 
         def may(topic_id: bytes, index: int) -> ErrorCode:
             told = code
-            if not told and isinstance(group, MixedGroup):
+            if not told and isinstance(group, ConsumerGroup):
                 told = group.may_commit(request.member_id, generation, (topic_id, index))
             # Producers do not know epochs.
             return ErrorCode.ILLEGAL_GENERATION if told == ErrorCode.STALE_MEMBER_EPOCH else told
@@ -395,13 +396,13 @@ class GroupCoordinator:
         group_id: str = put.key.group_id  # type: ignore[attr-defined]
         group = self._groups.get(group_id)
         if put.value is None and isinstance(put.key, ConsumerGroupMetadataKey):
-            if isinstance(group, MixedGroup):
+            if isinstance(group, ConsumerGroup):
                 del self._groups[group_id]
             return
-        if not isinstance(group, MixedGroup):
+        if not isinstance(group, ConsumerGroup):
             if put.value is None:
                 return
-            group = self._groups[group_id] = MixedGroup(group_id, self._world)
+            group = self._groups[group_id] = ConsumerGroup(group_id, self._world)
         group.replay(put)
 
     def replay_end(self, producer_id: int, committed: bool) -> None:

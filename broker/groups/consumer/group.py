@@ -3,39 +3,38 @@
 A change of members, of what they subscribe to or of the topics raises the group's epoch; for every epoch there is a
 target assignment; and every member moves towards it by itself, giving back before others take.  A heartbeat that
 changes nothing stores nothing.
+
+Classic members are served as well (`classic_members.py`), while the group goes from one protocol to the other.  When
+the last member of the new protocol goes, the group has a `successor`, which is a classic group.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any
 
-from trilogue.broker.groups.assignors import ASSIGNORS, Subscriber, Task
-from trilogue.broker.groups.consumer.member import (
-    TEMPORARILY_GONE,
-    ConsumerMember,
-    MemberState,
-    by_topic,
-    removal,
-)
+from trilogue.broker.groups.classic.group import MEMBER_ID_REQUIRED_SINCE, ClassicGroup, join_refusal
+from trilogue.broker.groups.classic.state import CONSUMER
+from trilogue.broker.groups.consumer import classic_members, heartbeat
+from trilogue.broker.groups.consumer.heartbeat import JOINS, LEAVES, check_epoch, is_full, owned_by
+from trilogue.broker.groups.consumer.member import TEMPORARILY_GONE, ConsumerMember, MemberState, removal
+from trilogue.broker.groups.consumer.migration import Heir, by_name, downgrade, may_downgrade, partitions_by_id
 from trilogue.broker.groups.consumer.reconcile import reconcile
-from trilogue.broker.groups.consumer.state import ConsumerState, fingerprint, partition_counts
+from trilogue.broker.groups.consumer.state import ConsumerState
+from trilogue.broker.groups.consumer.target import next_epoch, shares
 from trilogue.broker.groups.patterns import matching
+from trilogue.broker.groups.subscription import version_of, write_assignment
 from trilogue.broker.groups.world import Caller, World
 from trilogue.broker.machines.effects import Effect, Put, Reply, Store, effects
 from trilogue.broker.names import TopicIdPartition
-from trilogue.wire.apis.consumer_group_heartbeat import (
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
-    TopicPartitions,
-)
+from trilogue.wire.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from trilogue.wire.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
+from trilogue.wire.apis.join_group import JoinGroupRequest
+from trilogue.wire.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from trilogue.wire.apis.sync_group import SyncGroupRequest, SyncGroupResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
 
-LEAVES = -1
-
 Request = ConsumerGroupHeartbeatRequest
-Response = ConsumerGroupHeartbeatResponse
-Members = dict[str, ConsumerMember]
 
 
 class ConsumerGroup(ConsumerState):
@@ -43,13 +42,20 @@ class ConsumerGroup(ConsumerState):
         super().__init__(group_id, world)
         self.deadline = inf
         """When `tick` may matter: never late, sometimes early."""
+        self.successor: ClassicGroup | None = None
+        """The classic group that this one has become."""
+        self._seen: object = None
+        """The topics that the group's epoch is up to date with."""
         self._sessions: dict[str, float] = {}
         self._revocations: dict[str, float] = {}
         """Until when a member has to have given back what it was asked for."""
-        self._seen: object = None
-        """The topics that the group's epoch is up to date with."""
+        self._joins: dict[str, float] = {}
+        """Until when classic members that were told to join again have to."""
+        self._syncs: dict[str, float] = {}
+        """Until when classic members that have joined have to ask what they have."""
+        self._timers = (self._sessions, self._revocations, self._joins, self._syncs)
 
-    # -- heartbeats ----------------------------------------------------------------------------
+    # -- members of the new protocol -----------------------------------------------------------
 
     @effects
     def consumer_heartbeat(
@@ -61,14 +67,197 @@ class ConsumerGroup(ConsumerState):
             return
         puts: list[Put] = []
         before, replaced = self._entering(request, request.member_id or fresh_id, puts)
-        member = told(before, request, caller)
+        member = heartbeat.described(before, request, caller)
         epoch = self._subscribe(before, member, replaced, puts)
-        owned = None if request.topic_partitions is None else set(partitions_in(request.topic_partitions))
-        after = self._advance(now, before, member, replaced, epoch, owned, puts)
+        after = self._advance(now, before, member, replaced, epoch, owned_by(request), puts)
         if puts:
             yield Store(tuple(puts))
         self._begin_session(now, after)
-        yield Reply(ticket, self._answer(after, is_full(request) or after.assigned.keys() != before.assigned.keys()))
+        interval_ms = self._setting("heartbeat.interval.ms")
+        news = is_full(request) or after.assigned.keys() != before.assigned.keys()
+        yield Reply(ticket, heartbeat.answer(after, interval_ms, with_assignment=news))
+
+    def _entering(self, request: Request, member_id: str, puts: list[Put]) -> tuple[ConsumerMember, str | None]:
+        """The member as it is so far; and the id under which it was known, if it returns as a static member."""
+        if request.instance_id is not None:
+            return self._entering_static(request, member_id, puts)
+        if request.member_epoch == JOINS and member_id not in self.members:
+            self._check_room()
+            return ConsumerMember(member_id), None
+        known = self._known(member_id)
+        check_epoch(known, request)
+        return known, None
+
+    def _entering_static(self, request: Request, member_id: str, puts: list[Put]) -> tuple[ConsumerMember, str | None]:
+        assert request.instance_id is not None
+        if request.member_epoch != JOINS:
+            known = self._identified(member_id, request.instance_id)
+            check_epoch(known, request)
+            return known, None
+        holder = self.static_member(request.instance_id)
+        if holder is None:
+            if member_id not in self.members:
+                self._check_room()
+            return self.members.get(member_id, ConsumerMember(member_id)), None
+        if holder.classic is None and holder.epoch != TEMPORARILY_GONE:
+            problem = f"Instance id {request.instance_id} is owned by member {holder.id}."
+            raise BrokerError(ErrorCode.UNRELEASED_INSTANCE_ID, problem)
+        return self._return(holder, member_id, puts), holder.id
+
+    def _depart(self, now: float, request: Request, ticket: Any) -> Iterator[Effect]:
+        member = self._identified(request.member_id, request.instance_id)
+        if request.member_epoch == TEMPORARILY_GONE:
+            gone = replace(member, epoch=TEMPORARILY_GONE, revoking={}, assigned=dict.fromkeys(member.assigned, 0))
+            self._revocations.pop(member.id, None)
+            yield Store((gone.put_assignment(self.id),))
+        else:
+            yield from self._fence(now, [member])
+        yield Reply(ticket, heartbeat.farewell(member, request.member_epoch))
+
+    # -- members of the classic protocol -------------------------------------------------------
+
+    @effects
+    def join(
+        self, now: float, request: JoinGroupRequest, caller: Caller, fresh_id: str, ticket: Any
+    ) -> Iterator[Effect]:
+        """Raises what the asker hears."""
+        member_id = request.member_id or fresh_id
+        if member_id not in self.members:
+            self._check_room()
+        classic_members.check_protocols(request, self.members.values())
+        if not request.member_id and request.group_instance_id is None and caller.version >= MEMBER_ID_REQUIRED_SINCE:
+            yield Reply(ticket, join_refusal(ErrorCode.MEMBER_ID_REQUIRED, member_id, caller.version))
+            return
+        subscription = classic_members.subscription_in(request)
+        puts: list[Put] = []
+        before, holder = self._joining(request, member_id, puts)
+        member = classic_members.described(before, request, subscription, caller)
+        epoch = self._subscribe(before, member, holder.id if holder else None, puts)
+        owned = partitions_by_id(subscription.owned_partitions, self._world.image)
+        if holder and may_downgrade([*self._others(holder), member], [holder], self._world):
+            yield from self._hand_over(now, member, holder, stale=self.assignment_epoch < epoch, ticket=ticket)
+            return
+        after = self._advance(now, before, member, holder.id if holder else None, epoch, owned, puts)
+        if puts:
+            yield Store(tuple(puts))
+        self._joins.pop(after.id, None)
+        self._begin_session(now, after)
+        self._syncs[after.id] = self._expect(now + after.rebalance_timeout_ms / 1000)
+        yield Reply(ticket, classic_members.joined(after, after.epoch))
+
+    def _joining(
+        self, request: JoinGroupRequest, member_id: str, puts: list[Put]
+    ) -> tuple[ConsumerMember, ConsumerMember | None]:
+        """The member as it is so far; and as whom it was known, if it returns as a static member."""
+        known = self.members.get(member_id, ConsumerMember(member_id))
+        if request.group_instance_id is None:
+            return known, None
+        if request.member_id:
+            return self._identified(request.member_id, request.group_instance_id), None
+        holder = self.static_member(request.group_instance_id)
+        return (self._return(holder, member_id, puts), holder) if holder else (known, None)
+
+    @effects
+    def sync(self, now: float, request: SyncGroupRequest, ticket: Any) -> Iterator[Effect]:
+        """Raises what the asker hears."""
+        member = self._classic(request.member_id, request.group_instance_id, request.generation_id)
+        assert member.classic is not None
+        protocol = member.classic.supported_protocols[0]
+        for told, ours in ((request.protocol_type, CONSUMER), (request.protocol_name, protocol.name)):
+            if told is not None and told != ours:
+                raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        if self._is_behind(member) and member.state is not MemberState.UNREVOKED_PARTITIONS:
+            self._await_join(now, member)
+            raise BrokerError(ErrorCode.REBALANCE_IN_PROGRESS)
+        self._syncs.pop(member.id, None)
+        self._begin_session(now, member)
+        has = write_assignment(by_name(member.assigned, self._world.image), version_of(protocol.metadata))
+        yield Reply(
+            ticket,
+            SyncGroupResponse(protocol_type=request.protocol_type, protocol_name=request.protocol_name, assignment=has),
+        )
+
+    @effects
+    def heartbeat(self, now: float, request: HeartbeatRequest, ticket: Any) -> Iterator[Effect]:
+        """Raises what the asker hears, but for the news that it has to join again."""
+        member = self._classic(request.member_id, request.group_instance_id, request.generation_id)
+        self._begin_session(now, member)
+        code = ErrorCode.NONE
+        if self._is_behind(member) or member.state is MemberState.UNREVOKED_PARTITIONS or self._may_take(member):
+            self._await_join(now, member)
+            code = ErrorCode.REBALANCE_IN_PROGRESS
+        yield Reply(ticket, HeartbeatResponse(error_code=code))
+
+    @effects
+    def leave(self, now: float, request: LeaveGroupRequest, ticket: Any) -> Iterator[Effect]:
+        """Of members of either protocol: an administrator may put out any."""
+        gone: dict[str, ConsumerMember] = {}
+        answers = []
+        for asked in request.members:
+            answer = LeaveGroupResponse.Member(member_id=asked.member_id, group_instance_id=asked.group_instance_id)
+            try:
+                member = self._leaving(asked)
+                gone[member.id] = member
+            except BrokerError as error:
+                answer.error_code = error.code
+            answers.append(answer)
+        if gone:
+            yield from self._fence(now, list(gone.values()))
+        yield Reply(ticket, LeaveGroupResponse(members=answers))
+
+    def _leaving(self, asked: LeaveGroupRequest.Member) -> ConsumerMember:
+        if asked.group_instance_id is not None and not asked.member_id:
+            return self._static(asked.group_instance_id)
+        return self._identified(asked.member_id, asked.group_instance_id)
+
+    def _classic(self, member_id: str, instance_id: str | None, generation: int) -> ConsumerMember:
+        member = self._identified(member_id, instance_id)
+        if member.classic is None:
+            raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} does not use the classic protocol.")
+        if member.epoch != generation:
+            raise BrokerError(ErrorCode.ILLEGAL_GENERATION)
+        return member
+
+    def _is_behind(self, member: ConsumerMember) -> bool:
+        """Whether there is a newer assignment, or would be if it joined."""
+        return member.epoch < self.assignment_epoch or (member.epoch < self.epoch and not self._assigned_lately)
+
+    def _may_take(self, member: ConsumerMember) -> bool:
+        """Whether nobody has any more what it waits for."""
+        if member.state is not MemberState.UNRELEASED_PARTITIONS:
+            return False
+        lacks = self.target.get(member.id, frozenset()) - member.assigned.keys()
+        return not any(self.owner(partition) for partition in lacks)
+
+    # -- one step of a member, of either protocol ----------------------------------------------
+
+    def _check_room(self) -> None:
+        room: int = self._world.config["group.consumer.max.size"]
+        if len(self.members) >= room:
+            problem = f"The group has reached its maximum capacity of {room} members."
+            raise BrokerError(ErrorCode.GROUP_MAX_SIZE_REACHED, problem)
+
+    def _return(self, holder: ConsumerMember, member_id: str, puts: list[Put]) -> ConsumerMember:
+        """A static member is back under another id: it has what it had, and starts over from epoch 0."""
+        returned = replace(holder, id=member_id, epoch=0, previous_epoch=0)
+        puts += removal(self.id, holder.id)
+        puts.append(returned.put_metadata(self.id))
+        puts.append(self.put_target(member_id, self.target.get(holder.id, ())))
+        puts.append(returned.put_assignment(self.id))
+        return returned
+
+    def _subscribe(self, before: ConsumerMember, member: ConsumerMember, replaced: str | None, puts: list[Put]) -> int:
+        """Note what the member says about itself.  The group's epoch, raised if the assignment may have to change."""
+        is_new = member.id not in self.members and replaced is None
+        if is_new or not member.says_the_same(before):
+            puts.append(member.put_metadata(self.id))
+        topics = self._world.image.topics
+        if member.topics == before.topics and member.regex == before.regex and self._seen is topics:
+            return self.epoch
+        matched = matching(member.regex, topics) if member.regex else frozenset()  # raises for what is no pattern
+        changed = member.topics != before.topics or matched != self.patterns.get(before.regex, frozenset())
+        self._seen = topics
+        return next_epoch(self, self._with(member, replaced), self._world, changed=changed, puts=puts)
 
     def _advance(
         self,
@@ -88,124 +277,23 @@ class ConsumerGroup(ConsumerState):
             self._await_revocation(now, after)
         return after
 
-    def _entering(self, request: Request, member_id: str, puts: list[Put]) -> tuple[ConsumerMember, str | None]:
-        """The member as it is so far; and the id under which it was known, if it returns as a static member."""
-        known = self.members.get(member_id)
-        if request.instance_id is not None:
-            return self._entering_static(request, member_id, puts)
-        if known is None:
-            if request.member_epoch != 0:
-                raise self._unknown(member_id)
-            self._check_room()
-            return ConsumerMember(member_id), None
-        check_epoch(known, request)
-        return known, None
-
-    def _entering_static(self, request: Request, member_id: str, puts: list[Put]) -> tuple[ConsumerMember, str | None]:
-        assert request.instance_id is not None
-        if request.member_epoch != 0:
-            known = self._identified(member_id, request.instance_id)
-            check_epoch(known, request)
-            return known, None
-        holder = self.static_member(request.instance_id)
-        if holder is None:
-            if member_id not in self.members:
-                self._check_room()
-            return self.members.get(member_id, ConsumerMember(member_id)), None
-        if holder.classic is None and holder.epoch != TEMPORARILY_GONE:
-            problem = f"Instance id {request.instance_id} is owned by member {holder.id}."
-            raise BrokerError(ErrorCode.UNRELEASED_INSTANCE_ID, problem)
-        return self._return(holder, member_id, puts), holder.id
-
-    def _return(self, holder: ConsumerMember, member_id: str, puts: list[Put]) -> ConsumerMember:
-        """A static member is back under another id: it has what it had, and starts over from epoch 0."""
-        returned = replace(holder, id=member_id, epoch=0, previous_epoch=0)
-        puts += removal(self.id, holder.id)
-        puts.append(returned.put_metadata(self.id))
-        puts.append(self.put_target(member_id, self.target.get(holder.id, ())))
-        puts.append(returned.put_assignment(self.id))
-        return returned
-
-    def _check_room(self) -> None:
-        room: int = self._world.config["group.consumer.max.size"]
-        if len(self.members) >= room:
-            problem = f"The group has reached its maximum capacity of {room} members."
-            raise BrokerError(ErrorCode.GROUP_MAX_SIZE_REACHED, problem)
-
-    # -- the group's epoch ---------------------------------------------------------------------
-
-    def _subscribe(self, before: ConsumerMember, member: ConsumerMember, replaced: str | None, puts: list[Put]) -> int:
-        """Note what the member says about itself.  The group's epoch, raised if the assignment may have to change."""
-        is_new = member.id not in self.members and replaced is None
-        if is_new or not member.says_the_same(before):
-            puts.append(member.put_metadata(self.id))
-        topics = self._world.image.topics
-        if member.topics == before.topics and member.regex == before.regex and self._seen is topics:
-            return self.epoch
-        matched = matching(member.regex, topics) if member.regex else frozenset()  # raises for what is no pattern
-        changed = member.topics != before.topics or matched != self.patterns.get(before.regex, frozenset())
-        self._seen = topics
-        return self._refresh(self._with(member, replaced), changed, puts)
-
-    def _refresh(self, members: Members, changed: bool, puts: list[Put]) -> int:
-        """Look at the topics again, on behalf of these members.  The group's epoch."""
-        image, now_ms = self._world.image, self._world.clock()
-        patterns = {each.regex: matching(each.regex, image.topics) for each in members.values() if each.regex}
-        for pattern, found in patterns.items():
-            if self.patterns.get(pattern) != found:
-                puts.append(self.put_pattern(pattern, found, now_ms))
-        puts += [self.put_pattern(each, None, now_ms) for each in self.patterns if each not in patterns]
-        topics = set().union(*(each.topics | patterns.get(each.regex, frozenset()) for each in members.values()))
-        metadata_hash = fingerprint(topics, image)
-        if not changed and metadata_hash == self.metadata_hash:
-            return self.epoch
-        puts.append(self.put_epoch(self.epoch + 1, metadata_hash))
-        return self.epoch + 1
-
-    def _with(self, member: ConsumerMember, replaced: str | None) -> Members:
-        return {each.id: each for each in self.members.values() if each.id != replaced} | {member.id: member}
-
-    # -- the target assignment -----------------------------------------------------------------
-
     def _assign(
         self, epoch: int, member: ConsumerMember, replaced: str | None, puts: list[Put]
     ) -> tuple[int, Collection[TopicIdPartition]]:
         """The target assignment's epoch, and what it has for this member.  It is made anew for a new epoch, but not
         more often than once in an interval: many members may be coming."""
-        now_ms = self._world.clock()
         former = self.target.get(replaced or member.id, frozenset())
         if epoch == self.assignment_epoch or self._assigned_lately:
             return self.assignment_epoch, former
         members = self._with(member, replaced)
-        shares = self._shares(members, {**self.target, member.id: former})
-        for member_id, share in sorted(shares.items()):
+        assignor = self.preferred_assignor(members.values())
+        target = shares(members, {**self.target, member.id: former}, assignor, self._world.image)
+        for member_id, share in sorted(target.items()):
             known = former if member_id == member.id and replaced else self.target.get(member_id)
             if known is None or known != share:
                 puts.append(self.put_target(member_id, share))
-        puts.append(self.put_assignment_epoch(epoch, now_ms))
-        return epoch, shares[member.id]
-
-    @property
-    def _assigned_lately(self) -> bool:
-        """So lately that the assignment is not made anew yet."""
-        age_ms = self._world.clock() - self.assigned_ms
-        return self.assigned_ms != 0 and age_ms < self._setting("assignment.interval.ms")
-
-    def _shares(
-        self, members: Members, before: Mapping[str, frozenset[TopicIdPartition]]
-    ) -> Mapping[str, Collection[TopicIdPartition]]:
-        image = self._world.image
-        patterns = {each.regex: matching(each.regex, image.topics) for each in members.values() if each.regex}
-        wanted = {each.id: each.topics | patterns.get(each.regex, frozenset()) for each in members.values()}
-        subscribers = [
-            Subscriber(each.id, each.instance_id, frozenset(partition_counts(wanted[each.id], image)))
-            for each in members.values()
-        ]
-        partitions = partition_counts(sorted(set().union(*wanted.values())), image)
-        assignor = ASSIGNORS[self.preferred_assignor(members.values())]
-        return assignor(Task(subscribers, partitions, before))
-
-    # -- the member's assignment ---------------------------------------------------------------
+        puts.append(self.put_assignment_epoch(epoch, self._world.clock()))
+        return epoch, target[member.id]
 
     def _reconcile(
         self,
@@ -221,48 +309,55 @@ class ConsumerGroup(ConsumerState):
         if (member.topics, member.regex) != (before.topics, before.regex):
             image = self._world.image
             names = member.topics | (matching(member.regex, image.topics) if member.regex else frozenset())
-            told = {partition[0] for partition in (*member.assigned, *target)}
+            told = {topic_id for topic_id, _ in (*member.assigned, *target)}
             unwanted = {each for each in told if image.topic_names.get(each) not in names}
         return reconcile(member, epoch, target, owned, lambda partition: self.owner(partition) not in mine, unwanted)
 
-    def _answer(self, member: ConsumerMember, with_assignment: bool) -> Response:
-        assignment = None
-        if with_assignment:
-            assignment = Response.Assignment(
-                topic_partitions=[
-                    TopicPartitions(topic_id=topic_id, partitions=indexes)
-                    for topic_id, indexes in by_topic(member.assigned).items()
-                ]
-            )
-        return Response(
-            member_id=member.id,
-            member_epoch=member.epoch,
-            heartbeat_interval_ms=self._setting("heartbeat.interval.ms"),
-            assignment=assignment,
-        )
+    @property
+    def _assigned_lately(self) -> bool:
+        """So lately that the assignment is not made anew yet."""
+        age_ms = self._world.clock() - self.assigned_ms
+        return self.assigned_ms != 0 and age_ms < self._setting("assignment.interval.ms")
 
-    # -- leaving -------------------------------------------------------------------------------
+    def _with(self, member: ConsumerMember, replaced: str | None) -> dict[str, ConsumerMember]:
+        return {each.id: each for each in self.members.values() if each.id != replaced} | {member.id: member}
 
-    def _depart(self, now: float, request: Request, ticket: Any) -> Iterator[Effect]:
-        member = self._identified(request.member_id, request.instance_id)
-        if request.member_epoch == TEMPORARILY_GONE:
-            gone = replace(member, epoch=TEMPORARILY_GONE, revoking={}, assigned=dict.fromkeys(member.assigned, 0))
-            self._revocations.pop(member.id, None)
-            yield Store((gone.put_assignment(self.id),))
-        else:
-            yield from self._fence(now, [member])
-        yield Reply(ticket, Response(member_id=member.id, member_epoch=request.member_epoch, heartbeat_interval_ms=0))
+    def _others(self, member: ConsumerMember) -> list[ConsumerMember]:
+        return [each for each in self.members.values() if each.id != member.id]
+
+    # -- who goes, and when the group is classic again -----------------------------------------
 
     def _fence(self, now: float, gone: Sequence[ConsumerMember]) -> Iterator[Effect]:
         """These are members no more: what they had is for others."""
+        parted = {each.id for each in gone}
+        stay = {each.id: each for each in self.members.values() if each.id not in parted}
+        if may_downgrade(list(stay.values()), gone, self._world):
+            heirs = [Heir(each, self.target.get(each.id, ())) for each in stay.values()]
+            yield from self._succeed(now, heirs, rebalances=True)
+            return
         puts: list[Put] = []
-        members = dict(self.members)
         for member in gone:
             puts += removal(self.id, member.id)
-            del members[member.id]
-            self._end_session(member.id)
-        self._refresh(members, True, puts)
+            self._forget(member.id)
+        next_epoch(self, stay, self._world, changed=True, puts=puts)
         yield Store(tuple(puts))
+
+    def _hand_over(
+        self, now: float, member: ConsumerMember, holder: ConsumerMember, *, stale: bool, ticket: Any
+    ) -> Iterator[Effect]:
+        """The last static member of the new protocol has come back as a classic one."""
+        heirs = [Heir(each, self.target.get(each.id, ())) for each in self._others(holder)]
+        heirs.append(Heir(member, self.target.get(holder.id, ())))
+        generation = 0 if stale else self.epoch
+        yield from self._succeed(now, heirs, rebalances=stale)
+        yield Reply(ticket, classic_members.joined(member, generation))
+
+    def _succeed(self, now: float, heirs: Sequence[Heir], *, rebalances: bool) -> Iterator[Effect]:
+        puts, self.successor = downgrade(self, heirs, self._world)
+        yield Store(tuple(puts))
+        yield from self.successor.loaded(now)
+        if rebalances:
+            yield from self.successor.rebalance(now)
 
     # -- time ----------------------------------------------------------------------------------
 
@@ -272,20 +367,24 @@ class ConsumerGroup(ConsumerState):
         self._sessions[member.id] = self._expect(now + timeout_ms / 1000)
 
     def _await_revocation(self, now: float, member: ConsumerMember) -> None:
-        """Classic members are given their time by other means: see `classic_members.py`."""
+        """Classic members give back by joining again: see `_await_join`."""
         if member.state is MemberState.UNREVOKED_PARTITIONS and member.classic is None:
             self._revocations[member.id] = self._expect(now + member.rebalance_timeout_ms / 1000)
         else:
             self._revocations.pop(member.id, None)
 
-    def _end_session(self, member_id: str) -> None:
-        """Nothing is expected of this member any more."""
-        self._sessions.pop(member_id, None)
-        self._revocations.pop(member_id, None)
+    def _await_join(self, now: float, member: ConsumerMember) -> None:
+        if member.id not in self._joins:
+            self._joins[member.id] = self._expect(now + member.rebalance_timeout_ms / 1000)
 
     def _expect(self, until: float) -> float:
         self.deadline = min(self.deadline, until)
         return until
+
+    def _forget(self, member_id: str) -> None:
+        """Nothing is expected of this member any more."""
+        for timer in self._timers:
+            timer.pop(member_id, None)
 
     @effects
     def tick(self, now: float) -> Iterator[Effect]:
@@ -294,16 +393,13 @@ class ConsumerGroup(ConsumerState):
         if gone := [self.members[member_id] for member_id in sorted(late) if member_id in self.members]:
             yield from self._fence(now, gone)
         for member_id in late:
-            self._end_session(member_id)  # a static member may have come back under another id
-        self.deadline = min(self._deadlines(), default=inf)
+            self._forget(member_id)  # a static member may have come back under another id
+        self.deadline = min((until for timer in self._timers for until in timer.values()), default=inf)
 
     def _late(self, now: float) -> set[str]:
-        waiting = (*self._sessions.items(), *self._revocations.items())
-        return {member_id for member_id, until in waiting if until <= now}
-
-    def _deadlines(self) -> Iterator[float]:
-        yield from self._sessions.values()
-        yield from self._revocations.values()
+        """Classic members first: whether others are the last of their kind is judged without them, at the next tick."""
+        late = {member_id for timer in self._timers for member_id, until in timer.items() if until <= now}
+        return {each.id for each in self.members.values() if each.classic and each.id in late} or late
 
     def loaded(self, now: float) -> list[Effect]:
         for member in self.members.values():
@@ -321,49 +417,3 @@ class ConsumerGroup(ConsumerState):
         own = self._world.image.config("groups", self.id).get(f"consumer.{name}")
         value: int = self._world.config[f"group.consumer.{name}"] if own is None else int(own)
         return value
-
-    def _unknown(self, member_id: str) -> BrokerError:
-        return BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.id}.")
-
-
-def told(member: ConsumerMember, request: Request, caller: Caller) -> ConsumerMember:
-    """The member as it describes itself now; what it does not mention is as before."""
-    names = request.subscribed_topic_names
-    return replace(
-        member,
-        instance_id=member.instance_id if request.instance_id is None else request.instance_id,
-        rack_id=member.rack_id if request.rack_id is None else request.rack_id,
-        rebalance_timeout_ms=member.rebalance_timeout_ms
-        if request.rebalance_timeout_ms == -1
-        else request.rebalance_timeout_ms,
-        topics=member.topics if names is None else frozenset(names),
-        regex=member.regex if request.subscribed_topic_regex is None else request.subscribed_topic_regex,
-        assignor=member.assignor if request.server_assignor is None else request.server_assignor,
-        client_id=caller.client_id,
-        client_host=caller.host,
-        classic=None,
-    )
-
-
-def check_epoch(member: ConsumerMember, request: Request) -> None:
-    """An older epoch will do if it is the last one and the answer with the newer may have been lost.  0 starts over."""
-    epoch = request.member_epoch
-    if epoch in (0, member.epoch):
-        return
-    owned = request.topic_partitions
-    lost = owned is not None and all(partition in member.assigned for partition in partitions_in(owned))
-    if epoch != member.previous_epoch or not lost:
-        problem = f"The member's epoch is {member.epoch}, not {epoch}.  It must abandon its partitions and rejoin."
-        raise BrokerError(ErrorCode.FENCED_MEMBER_EPOCH, problem)
-
-
-def is_full(request: Request) -> bool:
-    """Whether the member tells everything, and so may know nothing."""
-    subscribes = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
-    return request.member_epoch == 0 or (
-        request.rebalance_timeout_ms != -1 and subscribes and request.topic_partitions is not None
-    )
-
-
-def partitions_in(topics: Iterable[Request.TopicPartitions]) -> Iterator[TopicIdPartition]:
-    return ((topic.topic_id, index) for topic in topics for index in topic.partitions)

@@ -2,7 +2,7 @@
 
 A consumer that heartbeats into a classic group of consumers makes it a consumer group; when the last such member is
 gone, the group is classic again.  Epochs continue generations, and the other way round.  These are the conversions and
-whether they may be made; `classic_members.py` serves groups that are in between.
+whether they may be made; `group.py` serves groups that are in between.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -13,7 +13,8 @@ from trilogue.broker.groups.classic.group import ClassicGroup
 from trilogue.broker.groups.classic.member import ClassicMember, chosen
 from trilogue.broker.groups.classic.state import CONSUMER, RECORD_VERSION
 from trilogue.broker.groups.consumer.member import ClassicMetadata, ConsumerMember, by_topic
-from trilogue.broker.groups.consumer.state import ConsumerState, fingerprint
+from trilogue.broker.groups.consumer.state import ConsumerState
+from trilogue.broker.groups.consumer.target import fingerprint
 from trilogue.broker.groups.subscription import read_assignment, read_subscription, version_of, write_assignment
 from trilogue.broker.groups.world import World
 from trilogue.broker.machines.effects import Put

@@ -1,11 +1,9 @@
 """What is stored of a consumer group (KIP-848), and what follows from it.  Written by `replay` and by nothing else."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import replace
-from hashlib import blake2b
 from typing import ClassVar
 
-from trilogue.broker.cluster.image import Image
 from trilogue.broker.groups.consumer.member import (
     ConsumerMember,
     MemberState,
@@ -277,19 +275,3 @@ def stale(member: ConsumerMember) -> BrokerError:
     if member.classic is not None:
         return BrokerError(ErrorCode.ILLEGAL_GENERATION)
     return BrokerError(ErrorCode.STALE_MEMBER_EPOCH, f"The member's epoch is {member.epoch}.")
-
-
-def fingerprint(topics: Iterable[str], image: Image) -> int:
-    """Of what a group's assignment depends on: its topics that there are, and their partitions.  0 for none.
-
-    Kafka takes another function.  Whoever takes a group over from the other finds it changed, and assigns once more.
-    """
-    known = [image.topics[name] for name in sorted(topics) if name in image.topics]
-    if not known:
-        return 0
-    told = b"".join(each.id + len(each.partitions).to_bytes(4, "big") for each in known)
-    return int.from_bytes(blake2b(told, digest_size=8).digest(), "big", signed=True)
-
-
-def partition_counts(topics: Iterable[str], image: Image) -> Mapping[bytes, int]:
-    return {image.topics[name].id: len(image.topics[name].partitions) for name in topics if name in image.topics}
