@@ -5,7 +5,6 @@ which is also how everything is loaded.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from heapq import heappop, heappush
 from math import inf
 from typing import Any
 
@@ -18,6 +17,7 @@ from trilogue.broker.groups.consumer.heartbeat import check, heartbeat_refusal
 from trilogue.broker.groups.consumer.migration import upgrade
 from trilogue.broker.groups.offsets import NEVER_MS, Committed, Offsets, tombstone
 from trilogue.broker.groups.world import Caller, World
+from trilogue.broker.machines.deadlines import Deadlines
 from trilogue.broker.machines.effects import Effect, Put, Reply, Store, effects
 from trilogue.wire.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from trilogue.wire.apis.delete_groups import DeleteGroupsResponse
@@ -66,25 +66,18 @@ class GroupCoordinator:
         self._offsets = Offsets()
         self._live = False
         """Whether records that are replayed are our own, of just now."""
-        self._alarms: list[tuple[float, str]] = []
-        self._alarm_of: dict[str, float] = {}
+        self._deadlines = Deadlines()
         self._look_at = inf
 
     # -- time ----------------------------------------------------------------------------------
 
     @property
     def deadline(self) -> float:
-        return min(self._look_at, self._alarms[0][0] if self._alarms else inf)
+        return min(self._look_at, self._deadlines.earliest)
 
     @effects
     def tick(self, now: float) -> Iterator[Effect]:
-        due = []
-        while self._alarms and self._alarms[0][0] <= now:
-            deadline, group_id = heappop(self._alarms)
-            if self._alarm_of.get(group_id) == deadline:
-                del self._alarm_of[group_id]
-                due.append(group_id)
-        for group_id in due:
+        for group_id in self._deadlines.due(now):
             if group := self._groups.get(group_id):
                 yield from self._watched(group, group.tick(now))
         if self._look_at <= now:
@@ -96,9 +89,7 @@ class GroupCoordinator:
         deadlines are found by ticks."""
         if isinstance(group, ConsumerGroup) and group.successor:
             group = self._groups[group.id] = group.successor
-        if group.deadline < self._alarm_of.get(group.id, inf):
-            self._alarm_of[group.id] = group.deadline
-            heappush(self._alarms, (group.deadline, group.id))
+        self._deadlines.advance(group.id, group.deadline)
         return todo
 
     def _expire(self, now_ms: int) -> Iterator[Effect]:
