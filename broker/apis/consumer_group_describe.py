@@ -9,7 +9,7 @@ from typing import Any
 
 from trilogue.broker.coordinators.ask_group import ask_group
 from trilogue.broker.groups.consumer.describe import undescribed
-from trilogue.broker.groups.coordinator import GroupCoordinator
+from trilogue.broker.groups.requests import consumer
 from trilogue.broker.requests.later import together
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import Answer, handles
@@ -36,4 +36,4 @@ def describe(broker: Broker, group_id: str) -> Described | Coroutine[Any, Any, D
     if not group_id:
         return undescribed(group_id, ErrorCode.INVALID_GROUP_ID)
     refuse = partial(undescribed, group_id)
-    return ask_group(broker, group_id, GroupCoordinator.describe_consumer, group_id, refuse=refuse)
+    return ask_group(broker, group_id, consumer.describe, group_id, refuse=refuse)

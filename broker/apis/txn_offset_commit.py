@@ -13,8 +13,8 @@ from trilogue.broker.coordinators.admission import ADDS, ask_again, refusals
 from trilogue.broker.coordinators.ask_group import ask_group, caller
 from trilogue.broker.coordinators.ask_transaction import enlist
 from trilogue.broker.coordinators.lookup import partition_of
-from trilogue.broker.groups.coordinator import GroupCoordinator
-from trilogue.broker.groups.offset_requests import CommitResponse, commit_refusal
+from trilogue.broker.groups.requests import offsets
+from trilogue.broker.groups.requests.offsets import CommitResponse, commit_refusal
 from trilogue.broker.groups.world import Caller
 from trilogue.broker.names import OFFSETS_TOPIC
 from trilogue.broker.requests.peer import Peer
@@ -69,7 +69,7 @@ def commit(broker: Broker, request: Request, who: Caller) -> CommitResponse | Co
     return ask_group(
         broker,
         request.group_id,
-        GroupCoordinator.commit_in_transaction,
+        offsets.commit_in_transaction,
         request,
         who,
         refuse=lambda code: commit_refusal(request, code),

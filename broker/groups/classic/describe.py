@@ -1,4 +1,4 @@
-"""Groups as administrators see them: DescribeGroups and ListGroups."""
+"""A classic group as administrators see it: DescribeGroups."""
 
 from trilogue.broker.groups.classic.group import ClassicGroup
 from trilogue.broker.groups.classic.state import State

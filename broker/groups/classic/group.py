@@ -18,6 +18,7 @@ from trilogue.broker.groups.classic.member import (
     protocols_of,
 )
 from trilogue.broker.groups.classic.state import ClassicState, State
+from trilogue.broker.groups.group import Group
 from trilogue.broker.groups.world import Caller, World
 from trilogue.broker.machines.effects import Effect, Reply, Store, effects
 from trilogue.wire.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -42,7 +43,7 @@ class Opening(NamedTuple):
     more: bool = False
 
 
-class ClassicGroup(ClassicState):
+class ClassicGroup(ClassicState, Group):
     def __init__(self, group_id: str, world: World) -> None:
         super().__init__(group_id, world)
         self._opening: Opening | None = None

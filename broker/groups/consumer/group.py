@@ -22,6 +22,7 @@ from trilogue.broker.groups.consumer.migration import Heir, by_name, downgrade, 
 from trilogue.broker.groups.consumer.reconcile import reconcile
 from trilogue.broker.groups.consumer.state import ConsumerState
 from trilogue.broker.groups.consumer.target import next_epoch, shares
+from trilogue.broker.groups.group import Group
 from trilogue.broker.groups.patterns import matching
 from trilogue.broker.groups.subscription import version_of, write_assignment
 from trilogue.broker.groups.world import Caller, World
@@ -37,13 +38,12 @@ from trilogue.wire.errors import BrokerError, ErrorCode
 Request = ConsumerGroupHeartbeatRequest
 
 
-class ConsumerGroup(ConsumerState):
+class ConsumerGroup(ConsumerState, Group):
     def __init__(self, group_id: str, world: World) -> None:
         super().__init__(group_id, world)
         self.deadline = inf
         """When `tick` may matter: never late, sometimes early."""
         self.successor: ClassicGroup | None = None
-        """The classic group that this one has become."""
         self._seen: object = None
         """The topics that the group's epoch is up to date with."""
         self._sessions: dict[str, float] = {}
@@ -408,7 +408,7 @@ class ConsumerGroup(ConsumerState):
         return []
 
     def touch(self, now: float, member_id: str) -> None:
-        """Of these members only a heartbeat is a sign of life."""
+        """Of members of the new protocol only a heartbeat is a sign of life."""
 
     # -- small things --------------------------------------------------------------------------
 

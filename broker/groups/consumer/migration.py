@@ -15,6 +15,7 @@ from trilogue.broker.groups.classic.state import CONSUMER, RECORD_VERSION
 from trilogue.broker.groups.consumer.member import ClassicMetadata, ConsumerMember, by_topic
 from trilogue.broker.groups.consumer.state import ConsumerState
 from trilogue.broker.groups.consumer.target import fingerprint
+from trilogue.broker.groups.group import Group
 from trilogue.broker.groups.subscription import read_assignment, read_subscription, version_of, write_assignment
 from trilogue.broker.groups.world import World
 from trilogue.broker.machines.effects import Put
@@ -34,8 +35,10 @@ AT_ONCE_MS = 0
 # -- upgrades --------------------------------------------------------------------------------------
 
 
-def upgrade(group: ClassicGroup, into: ConsumerState, world: World) -> list[Put]:
+def upgrade(group: Group, into: ConsumerState, world: World) -> list[Put]:
     """What makes a classic group this consumer group, in Kafka's order.  Raises if that cannot be."""
+    if not isinstance(group, ClassicGroup):
+        raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.id} is not a consumer group.")
     check_upgrade(group, world)
     try:
         members = [to_consumer(each, group, world.image) for each in group.members.values()]
@@ -136,10 +139,12 @@ def downgrade(group: ConsumerState, heirs: Sequence[Heir], world: World) -> tupl
         current_state_timestamp=world.clock(),
         members=[each.to_record(protocol, assignments[each.id]) for each in members.values()],
     )
-    heir = ClassicGroup.load(group.id, value, world)
+    put = Put(GroupMetadataKey(group=group.id), value, RECORD_VERSION)
+    heir = ClassicGroup(group.id, world)
+    heir.replay(put, live=False)
     for member in heir.members.values():
         member.protocols = members[member.id].protocols  # a record has but the chosen one
-    return [*group.tombstones(), Put(GroupMetadataKey(group=group.id), value, RECORD_VERSION)], heir
+    return [*group.tombstones(), put], heir
 
 
 def to_classic(it: ConsumerMember) -> ClassicMember:

@@ -23,6 +23,7 @@ from trilogue.wire.internal.consumer_groups import (
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
     ConsumerGroupRegularExpressionKey,
     ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMemberKey,
@@ -30,6 +31,7 @@ from trilogue.wire.internal.consumer_groups import (
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
 )
+from trilogue.wire.schema import Key
 
 FIRST_EPOCH = 1
 """Of a group that nobody has subscribed anything in yet."""
@@ -44,7 +46,16 @@ NOBODY = ("", None, -1)
 
 class ConsumerState:
     kind: ClassVar[str] = "consumer"
-    protocol_type: ClassVar[str] = "consumer"
+    keys: ClassVar[tuple[type[Key], ...]] = (
+        ConsumerGroupMetadataKey,
+        ConsumerGroupPartitionMetadataKey,  # of Kafka before 4.1; says nothing that we use
+        ConsumerGroupMemberMetadataKey,
+        ConsumerGroupTargetAssignmentMetadataKey,
+        ConsumerGroupTargetAssignmentMemberKey,
+        ConsumerGroupCurrentMemberAssignmentKey,
+        ConsumerGroupRegularExpressionKey,
+    )
+    protocol_type: str | None = "consumer"
 
     def __init__(self, group_id: str, world: World) -> None:
         self.id, self._world = group_id, world
@@ -192,8 +203,7 @@ class ConsumerState:
 
     # -- replay --------------------------------------------------------------------------------
 
-    def replay(self, put: Put) -> None:
-        """Everything but the end of the group."""
+    def replay(self, put: Put, *, live: bool) -> None:
         key, value = put.key, put.value
         match key:
             case ConsumerGroupMetadataKey():
