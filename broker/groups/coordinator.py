@@ -1,7 +1,8 @@
 """All groups that hash to one partition of __consumer_offsets: finding them, their time, their log.
 
-What is stored changes by `replay` only, which is also how everything is loaded.  What members, consumers and
-administrators of a group ask for is in `requests/`.
+What is stored is taken over by `replay`, which is also how everything is loaded.  Only a group that is new, or of
+another kind than before, is put here when that is decided; its records follow in the same step.  What members and
+administrators ask for is in `requests/`.
 """
 
 from collections.abc import Collection, Iterator, Sequence

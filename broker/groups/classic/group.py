@@ -1,4 +1,4 @@
-"""A classic group: members elect one of them to share out the work (JoinGroup, SyncGroup, Heartbeat, LeaveGroup).
+"""A classic group: one of its members shares out the work (JoinGroup, SyncGroup, Heartbeat, LeaveGroup).
 
 The group is told what happened and when, and answers with what to do.  A generation that has its assignment, or has
 no members, is stored, and only then is the group Stable or Empty.  Everything before is forgotten when the

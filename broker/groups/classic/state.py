@@ -79,12 +79,6 @@ class ClassicState:
         """The most patient member's patience."""
         return max((each.rebalance_timeout_ms for each in self.members.values()), default=0) / 1000
 
-    def static_member(self, instance_id: str) -> ClassicMember | None:
-        return self.members.get(self._statics.get(instance_id, ""))
-
-    def is_pending(self, member_id: str) -> bool:
-        return member_id in self._pending
-
     # -- checks --------------------------------------------------------------------------------
 
     def check_member(self, member_id: str, instance_id: str | None) -> None:

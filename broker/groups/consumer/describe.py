@@ -14,7 +14,7 @@ CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 Described = ConsumerGroupDescribeResponse.Group
 
 
-def describe(group: ConsumerState, image: Image) -> Described:
+def described(group: ConsumerState, image: Image) -> Described:
     return Described(
         group_id=group.id,
         group_state=group.state_name,

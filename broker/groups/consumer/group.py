@@ -1,11 +1,11 @@
 """A consumer group (KIP-848): the coordinator shares out the work, and every heartbeat carries it one step further.
 
-A change of members, of what they subscribe to or of the topics raises the group's epoch; for every epoch there is a
-target assignment; and every member moves towards it by itself, giving back before others take.  A heartbeat that
-changes nothing stores nothing.
+A change of members, of what they subscribe to or of the topics raises the group's epoch; the target assignment is made
+anew for the newest epoch; and every member moves towards it by itself, giving back before others take.  A heartbeat
+that changes nothing stores nothing.
 
 Classic members are served as well (`classic_members.py`), while the group goes from one protocol to the other.  When
-the last member of the new protocol goes, the group has a `successor`, which is a classic group.
+the last member of the new protocol goes and others stay, the group has a `successor`, which is a classic group.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -408,7 +408,7 @@ class ConsumerGroup(ConsumerState, Group):
         return []
 
     def touch(self, now: float, member_id: str) -> None:
-        """Of members of the new protocol only a heartbeat is a sign of life."""
+        """In these groups only a heartbeat is a sign of life."""
 
     # -- small things --------------------------------------------------------------------------
 

@@ -1,8 +1,8 @@
 """From a classic group to a consumer group and back, while its members live (KIP-848, online migration).
 
-A consumer that heartbeats into a classic group of consumers makes it a consumer group; when the last such member is
-gone, the group is classic again.  Epochs continue generations, and the other way round.  These are the conversions and
-whether they may be made; `group.py` serves groups that are in between.
+A consumer that heartbeats into a classic group of consumers makes it a consumer group; when the last such member goes
+and others stay, the group is classic again.  Epochs continue generations, and the other way round.  These are the
+conversions and whether they may be made; `group.py` serves groups that are in between.
 """
 
 from collections.abc import Collection, Iterable, Sequence

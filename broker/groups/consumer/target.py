@@ -1,7 +1,7 @@
 """A consumer group's epoch, and who should have what in it: here a rebalance is decided.
 
-A change of members, of what they subscribe to or of their topics raises the epoch, and for every epoch there is a
-target assignment.  Nothing is changed in this file; what is decided is put into records.
+A change of members, of what they subscribe to or of their topics raises the epoch, and a new epoch wants a target
+assignment of its own.  Nothing is changed in this file; what is decided is put into records.
 """
 
 from collections.abc import Collection, Iterable, Mapping

@@ -1,2 +1,4 @@
-"""What handlers put to a coordinator of groups: they find the group, let it decide, and turn what it raises into the
-answer.  Every function is told the coordinator, the time and, last, the ticket of the request."""
+"""What handlers put to a coordinator of groups: `act(coordinator, now, *arguments, ticket)`.
+
+Each finds the group, lets it decide, and turns what it raises into the answer.
+"""

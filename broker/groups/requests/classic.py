@@ -6,8 +6,7 @@ Members of the classic protocol may be in a group of another kind, which has its
 from collections.abc import Iterator
 from typing import Any
 
-from trilogue.broker.groups.classic.describe import describe as described
-from trilogue.broker.groups.classic.describe import not_found
+from trilogue.broker.groups.classic.describe import described, not_found
 from trilogue.broker.groups.classic.group import ClassicGroup, join_refusal, sync_refusal
 from trilogue.broker.groups.coordinator import GroupCoordinator, stores
 from trilogue.broker.groups.group import Group, of_kind

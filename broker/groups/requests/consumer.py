@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from trilogue.broker.groups.consumer.describe import describe as described
-from trilogue.broker.groups.consumer.describe import undescribed
+from trilogue.broker.groups.consumer.describe import described, undescribed
 from trilogue.broker.groups.consumer.group import ConsumerGroup
 from trilogue.broker.groups.consumer.heartbeat import JOINS, check, heartbeat_refusal
 from trilogue.broker.groups.consumer.migration import upgrade
