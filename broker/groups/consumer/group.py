@@ -19,11 +19,10 @@ from trilogue.broker.groups.consumer import classic_members, heartbeat
 from trilogue.broker.groups.consumer.heartbeat import JOINS, LEAVES, check_epoch, is_full, owned_by
 from trilogue.broker.groups.consumer.member import TEMPORARILY_GONE, ConsumerMember, MemberState, removal
 from trilogue.broker.groups.consumer.migration import Heir, by_name, downgrade, may_downgrade, partitions_by_id
-from trilogue.broker.groups.consumer.reconcile import reconcile
 from trilogue.broker.groups.consumer.state import ConsumerState
-from trilogue.broker.groups.consumer.target import next_epoch, shares
+from trilogue.broker.groups.consumer.step import Step
+from trilogue.broker.groups.consumer.target import next_epoch
 from trilogue.broker.groups.group import Group
-from trilogue.broker.groups.patterns import matching
 from trilogue.broker.groups.subscription import version_of, write_assignment
 from trilogue.broker.groups.world import Caller, World
 from trilogue.broker.machines.effects import Effect, Put, Reply, Store, effects
@@ -68,12 +67,12 @@ class ConsumerGroup(ConsumerState, Group):
         puts: list[Put] = []
         before, replaced = self._entering(request, request.member_id or fresh_id, puts)
         member = heartbeat.described(before, request, caller)
-        epoch = self._subscribe(before, member, replaced, puts)
-        after = self._advance(now, before, member, replaced, epoch, owned_by(request), puts)
+        step = Step(self, self._world, before, member, replaced, puts)
+        after = self._advance(now, step, self._subscribe(step), owned_by(request))
         if puts:
             yield Store(tuple(puts))
         self._begin_session(now, after)
-        interval_ms = self._setting("heartbeat.interval.ms")
+        interval_ms = self.setting("heartbeat.interval.ms")
         news = is_full(request) or after.assigned.keys() != before.assigned.keys()
         yield Reply(ticket, heartbeat.answer(after, interval_ms, with_assignment=news))
 
@@ -132,12 +131,13 @@ class ConsumerGroup(ConsumerState, Group):
         puts: list[Put] = []
         before, holder = self._joining(request, member_id, puts)
         member = classic_members.described(before, request, subscription, caller)
-        epoch = self._subscribe(before, member, holder.id if holder else None, puts)
+        step = Step(self, self._world, before, member, holder.id if holder else None, puts)
+        epoch = self._subscribe(step)
         owned = partitions_by_id(subscription.owned_partitions, self._world.image)
         if holder and may_downgrade([*self._others(holder), member], [holder], self._world):
             yield from self._hand_over(now, member, holder, stale=self.assignment_epoch < epoch, ticket=ticket)
             return
-        after = self._advance(now, before, member, holder.id if holder else None, epoch, owned, puts)
+        after = self._advance(now, step, epoch, owned)
         if puts:
             yield Store(tuple(puts))
         self._joins.pop(after.id, None)
@@ -160,7 +160,7 @@ class ConsumerGroup(ConsumerState, Group):
     @effects
     def sync(self, now: float, request: SyncGroupRequest, ticket: Any) -> Iterator[Effect]:
         """Raises what the asker hears."""
-        member = self._classic(request.member_id, request.group_instance_id, request.generation_id)
+        member = self._classic_member(request.member_id, request.group_instance_id, request.generation_id)
         assert member.classic is not None
         protocol = member.classic.supported_protocols[0]
         for told, ours in ((request.protocol_type, CONSUMER), (request.protocol_name, protocol.name)):
@@ -180,7 +180,7 @@ class ConsumerGroup(ConsumerState, Group):
     @effects
     def heartbeat(self, now: float, request: HeartbeatRequest, ticket: Any) -> Iterator[Effect]:
         """Raises what the asker hears, but for the news that it has to join again."""
-        member = self._classic(request.member_id, request.group_instance_id, request.generation_id)
+        member = self._classic_member(request.member_id, request.group_instance_id, request.generation_id)
         self._begin_session(now, member)
         code = ErrorCode.NONE
         if self._is_behind(member) or member.state is MemberState.UNREVOKED_PARTITIONS or self._may_take(member):
@@ -210,7 +210,7 @@ class ConsumerGroup(ConsumerState, Group):
             return self._static(asked.group_instance_id)
         return self._identified(asked.member_id, asked.group_instance_id)
 
-    def _classic(self, member_id: str, instance_id: str | None, generation: int) -> ConsumerMember:
+    def _classic_member(self, member_id: str, instance_id: str | None, generation: int) -> ConsumerMember:
         member = self._identified(member_id, instance_id)
         if member.classic is None:
             raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} does not use the classic protocol.")
@@ -220,7 +220,7 @@ class ConsumerGroup(ConsumerState, Group):
 
     def _is_behind(self, member: ConsumerMember) -> bool:
         """Whether there is a newer assignment, or would be if it joined."""
-        return member.epoch < self.assignment_epoch or (member.epoch < self.epoch and not self._assigned_lately)
+        return member.epoch < self.assignment_epoch or (member.epoch < self.epoch and not self.assigned_lately)
 
     def _may_take(self, member: ConsumerMember) -> bool:
         """Whether nobody has any more what it waits for."""
@@ -246,81 +246,19 @@ class ConsumerGroup(ConsumerState, Group):
         puts.append(returned.put_assignment(self.id))
         return returned
 
-    def _subscribe(self, before: ConsumerMember, member: ConsumerMember, replaced: str | None, puts: list[Put]) -> int:
-        """Note what the member says about itself.  The group's epoch, raised if the assignment may have to change."""
-        is_new = member.id not in self.members and replaced is None
-        if is_new or not member.says_the_same(before):
-            puts.append(member.put_metadata(self.id))
+    def _subscribe(self, step: Step) -> int:
         topics = self._world.image.topics
-        if member.topics == before.topics and member.regex == before.regex and self._seen is topics:
-            return self.epoch
-        matched = matching(member.regex, topics) if member.regex else frozenset()  # raises for what is no pattern
-        changed = member.topics != before.topics or matched != self.patterns.get(before.regex, frozenset())
+        epoch = step.subscribe(topics_changed=self._seen is not topics)
         self._seen = topics
-        return next_epoch(self, self._with(member, replaced), self._world, changed=changed, puts=puts)
+        return epoch
 
     def _advance(
-        self,
-        now: float,
-        before: ConsumerMember,
-        member: ConsumerMember,
-        replaced: str | None,
-        epoch: int,
-        owned: Collection[TopicIdPartition] | None,
-        puts: list[Put],
+        self, now: float, step: Step, epoch: int, owned: Collection[TopicIdPartition] | None
     ) -> ConsumerMember:
-        """One step towards the target assignment of the group's epoch, which is made if there is none yet."""
-        assignment_epoch, target = self._assign(epoch, member, replaced, puts)
-        after = self._reconcile(before, member, replaced, assignment_epoch, target, owned)
-        if after != member:
-            puts.append(after.put_assignment(self.id))
+        after = step.advance(epoch, owned)
+        if step.moved:
             self._await_revocation(now, after)
         return after
-
-    def _assign(
-        self, epoch: int, member: ConsumerMember, replaced: str | None, puts: list[Put]
-    ) -> tuple[int, Collection[TopicIdPartition]]:
-        """The target assignment's epoch, and what it has for this member.  It is made anew for a new epoch, but not
-        more often than once in an interval: many members may be coming."""
-        former = self.target.get(replaced or member.id, frozenset())
-        if epoch == self.assignment_epoch or self._assigned_lately:
-            return self.assignment_epoch, former
-        members = self._with(member, replaced)
-        assignor = self.preferred_assignor(members.values())
-        target = shares(members, {**self.target, member.id: former}, assignor, self._world.image)
-        for member_id, share in sorted(target.items()):
-            known = former if member_id == member.id and replaced else self.target.get(member_id)
-            if known is None or known != share:
-                puts.append(self.put_target(member_id, share))
-        puts.append(self.put_assignment_epoch(epoch, self._world.clock()))
-        return epoch, target[member.id]
-
-    def _reconcile(
-        self,
-        before: ConsumerMember,
-        member: ConsumerMember,
-        replaced: str | None,
-        epoch: int,
-        target: Collection[TopicIdPartition],
-        owned: Collection[TopicIdPartition] | None,
-    ) -> ConsumerMember:
-        mine = (None, member.id, replaced)
-        unwanted: set[bytes] = set()
-        if (member.topics, member.regex) != (before.topics, before.regex):
-            image = self._world.image
-            names = member.topics | (matching(member.regex, image.topics) if member.regex else frozenset())
-            told = {topic_id for topic_id, _ in (*member.assigned, *target)}
-            unwanted = {each for each in told if image.topic_names.get(each) not in names}
-        return reconcile(member, epoch, target, owned, lambda partition: self.owner(partition) not in mine, unwanted)
-
-    @property
-    def _assigned_lately(self) -> bool:
-        """So lately that the assignment is not made anew yet."""
-        age_ms = self._world.clock() - self.assigned_ms
-        return self.assigned_ms != 0 and age_ms < self._setting("assignment.interval.ms")
-
-    def _with(self, member: ConsumerMember, replaced: str | None) -> dict[str, ConsumerMember]:
-        return {each.id: each for each in self.members.values() if each.id != replaced} | {member.id: member}
 
     def _others(self, member: ConsumerMember) -> list[ConsumerMember]:
         return [each for each in self.members.values() if each.id != member.id]
@@ -363,7 +301,7 @@ class ConsumerGroup(ConsumerState, Group):
 
     def _begin_session(self, now: float, member: ConsumerMember) -> None:
         classic = member.classic
-        timeout_ms = self._setting("session.timeout.ms") if classic is None else classic.session_timeout_ms
+        timeout_ms = self.setting("session.timeout.ms") if classic is None else classic.session_timeout_ms
         self._sessions[member.id] = self._expect(now + timeout_ms / 1000)
 
     def _await_revocation(self, now: float, member: ConsumerMember) -> None:
@@ -409,11 +347,3 @@ class ConsumerGroup(ConsumerState, Group):
 
     def touch(self, now: float, member_id: str) -> None:
         """In these groups only a heartbeat is a sign of life."""
-
-    # -- small things --------------------------------------------------------------------------
-
-    def _setting(self, name: str) -> int:
-        """The group's own, or the broker's."""
-        own = self._world.image.config("groups", self.id).get(f"consumer.{name}")
-        value: int = self._world.config[f"group.consumer.{name}"] if own is None else int(own)
-        return value

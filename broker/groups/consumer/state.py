@@ -107,6 +107,18 @@ class ConsumerState:
         default: str = self._world.config["group.consumer.assignors"][0]
         return max(votes, key=lambda name: votes[name]) if votes else default
 
+    @property
+    def assigned_lately(self) -> bool:
+        """So lately that the assignment is not made anew yet."""
+        age_ms = self._world.clock() - self.assigned_ms
+        return self.assigned_ms != 0 and age_ms < self.setting("assignment.interval.ms")
+
+    def setting(self, name: str) -> int:
+        """The group's own, or the broker's."""
+        own = self._world.image.config("groups", self.id).get(f"consumer.{name}")
+        value: int = self._world.config[f"group.consumer.{name}"] if own is None else int(own)
+        return value
+
     # -- checks --------------------------------------------------------------------------------
 
     def check_commit(self, member_id: str, instance_id: str | None, epoch: int, version: int) -> None:
