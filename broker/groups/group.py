@@ -22,7 +22,7 @@ class Group(Protocol):
     kind: ClassVar[str]
     """What ListGroups and messages call it."""
     keys: ClassVar[tuple[type[Key], ...]]
-    """Of its records.  The first is the group's own: with that record the group is gone."""
+    """Of its records.  The first is the group's own: when that one is removed, the group is gone."""
 
     id: str
     protocol_type: str | None
