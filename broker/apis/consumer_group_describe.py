@@ -7,8 +7,8 @@ from functools import partial
 
 from trilogue.broker.broker import Broker
 from trilogue.broker.coordinators.ask_group import ask_group
-from trilogue.broker.groups.consumer_requests import undescribed
-from trilogue.broker.groups.coordinator import GroupCoordinator
+from trilogue.broker.groups.consumer.describe import undescribed
+from trilogue.broker.groups.requests import consumer
 from trilogue.broker.requests.later import Later, together
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import Answer, handles
@@ -34,6 +34,4 @@ def describe(broker: Broker, peer: Peer, group_id: str) -> Described | Later[Des
     if not group_id:
         return undescribed(group_id, ErrorCode.INVALID_GROUP_ID)
     refuse = partial(undescribed, group_id)
-    return ask_group(
-        broker, peer, Operation.DESCRIBE, group_id, GroupCoordinator.describe_consumer, group_id, refuse=refuse
-    )
+    return ask_group(broker, peer, Operation.DESCRIBE, group_id, consumer.describe, group_id, refuse=refuse)

@@ -7,8 +7,8 @@ v0: whoever has no id yet is given one.  v1+: members bring their own, and may s
 
 from trilogue.broker.broker import Broker
 from trilogue.broker.coordinators.ask_group import ask_group, caller
-from trilogue.broker.groups.consumer_requests import heartbeat_refusal
-from trilogue.broker.groups.coordinator import GroupCoordinator
+from trilogue.broker.groups.consumer.heartbeat import heartbeat_refusal
+from trilogue.broker.groups.requests import consumer
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import Answer, handles
 from trilogue.broker.security.operations import Operation
@@ -25,7 +25,7 @@ def consumer_group_heartbeat(broker: Broker, request: ConsumerGroupHeartbeatRequ
         peer,
         Operation.READ,
         request.group_id,
-        GroupCoordinator.consumer_heartbeat,
+        consumer.heartbeat,
         request,
         caller(peer),
         broker.fresh_short_id(),

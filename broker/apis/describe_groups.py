@@ -8,8 +8,8 @@ from functools import partial
 
 from trilogue.broker.broker import Broker
 from trilogue.broker.coordinators.ask_group import ask_group, caller
-from trilogue.broker.groups.coordinator import GroupCoordinator
-from trilogue.broker.groups.describing import undescribed
+from trilogue.broker.groups.classic.describe import undescribed
+from trilogue.broker.groups.requests import classic
 from trilogue.broker.requests.later import together
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import Answer, handles
@@ -33,7 +33,7 @@ def describe_groups(broker: Broker, request: DescribeGroupsRequest, peer: Peer) 
                 peer,
                 Operation.DESCRIBE,
                 group_id,
-                GroupCoordinator.describe,
+                classic.describe,
                 group_id,
                 caller(peer),
                 refuse=partial(undescribed, group_id),

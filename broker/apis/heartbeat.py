@@ -5,7 +5,7 @@ While the group is being loaded it is told that all is well: its session begins 
 
 from trilogue.broker.broker import Broker
 from trilogue.broker.coordinators.ask_group import ask_group
-from trilogue.broker.groups.coordinator import GroupCoordinator
+from trilogue.broker.groups.requests import classic
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import Answer, handles
 from trilogue.broker.security.operations import Operation
@@ -17,9 +17,7 @@ from trilogue.wire.errors import ErrorCode
 def heartbeat(broker: Broker, request: HeartbeatRequest, peer: Peer) -> Answer:
     if not request.group_id:
         return refusal(ErrorCode.INVALID_GROUP_ID)
-    return ask_group(
-        broker, peer, Operation.READ, request.group_id, GroupCoordinator.heartbeat, request, refuse=refusal
-    )
+    return ask_group(broker, peer, Operation.READ, request.group_id, classic.heartbeat, request, refuse=refusal)
 
 
 def refusal(code: ErrorCode) -> HeartbeatResponse:

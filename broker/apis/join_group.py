@@ -7,8 +7,8 @@ members.  v9+: a static leader that returns learns who is here without having to
 
 from trilogue.broker.broker import Broker
 from trilogue.broker.coordinators.ask_group import ask_group, caller
-from trilogue.broker.groups.classic import join_refusal
-from trilogue.broker.groups.coordinator import GroupCoordinator
+from trilogue.broker.groups.classic.group import join_refusal
+from trilogue.broker.groups.requests import classic
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import Answer, handles
 from trilogue.broker.security.operations import Operation
@@ -33,13 +33,5 @@ def join_group(broker: Broker, request: JoinGroupRequest, peer: Peer) -> Answer:
         request.rebalance_timeout_ms = request.session_timeout_ms
     fresh = broker.fresh_id()
     return ask_group(
-        broker,
-        peer,
-        Operation.READ,
-        request.group_id,
-        GroupCoordinator.join,
-        request,
-        caller(peer),
-        fresh,
-        refuse=refuse,
+        broker, peer, Operation.READ, request.group_id, classic.join, request, caller(peer), fresh, refuse=refuse
     )

@@ -6,7 +6,7 @@ answer's.  v5+: a reason, which nobody reads.
 
 from trilogue.broker.broker import Broker
 from trilogue.broker.coordinators.ask_group import ask_group
-from trilogue.broker.groups.coordinator import GroupCoordinator
+from trilogue.broker.groups.requests import classic
 from trilogue.broker.requests.later import then
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import Answer, handles
@@ -22,11 +22,9 @@ def leave_group(broker: Broker, request: LeaveGroupRequest, peer: Peer) -> Answe
     if not request.group_id:
         return refusal(ErrorCode.INVALID_GROUP_ID)
     if peer.version >= SEVERAL_SINCE:
-        return ask_group(
-            broker, peer, Operation.READ, request.group_id, GroupCoordinator.leave, request, refuse=refusal
-        )
+        return ask_group(broker, peer, Operation.READ, request.group_id, classic.leave, request, refuse=refusal)
     request.members = [LeaveGroupRequest.Member(member_id=request.member_id)]
-    answer = ask_group(broker, peer, Operation.READ, request.group_id, GroupCoordinator.leave, request, refuse=refusal)
+    answer = ask_group(broker, peer, Operation.READ, request.group_id, classic.leave, request, refuse=refusal)
     return then(answer, of_one)
 
 

@@ -7,8 +7,8 @@ v6+: leader epochs.  v7+: static members.  v9+: members of the new consumer prot
 
 from trilogue.broker.broker import Broker
 from trilogue.broker.coordinators.ask_group import ask_group, caller
-from trilogue.broker.groups.coordinator import GroupCoordinator
-from trilogue.broker.groups.offset_requests import commit_refusal
+from trilogue.broker.groups.requests import offsets
+from trilogue.broker.groups.requests.offsets import commit_refusal
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import Answer, handles
 from trilogue.broker.security.operations import Operation
@@ -22,7 +22,7 @@ def offset_commit(broker: Broker, request: OffsetCommitRequest, peer: Peer) -> A
         peer,
         Operation.READ,
         request.group_id,
-        GroupCoordinator.commit,
+        offsets.commit,
         request,
         caller(peer),
         refuse=lambda code: commit_refusal(request, code),

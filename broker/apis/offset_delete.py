@@ -5,7 +5,7 @@ What its members are subscribed to stays; a group of others than consumers must 
 
 from trilogue.broker.broker import Broker
 from trilogue.broker.coordinators.ask_group import ask_group
-from trilogue.broker.groups.coordinator import GroupCoordinator
+from trilogue.broker.groups.requests import offsets
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import Answer, handles
 from trilogue.broker.security.operations import Operation
@@ -17,9 +17,7 @@ from trilogue.wire.errors import ErrorCode
 def offset_delete(broker: Broker, request: OffsetDeleteRequest, peer: Peer) -> Answer:
     if not request.group_id:
         return refusal(ErrorCode.INVALID_GROUP_ID)
-    return ask_group(
-        broker, peer, Operation.DELETE, request.group_id, GroupCoordinator.delete_offsets, request, refuse=refusal
-    )
+    return ask_group(broker, peer, Operation.DELETE, request.group_id, offsets.delete, request, refuse=refusal)
 
 
 def refusal(code: ErrorCode) -> OffsetDeleteResponse:

@@ -7,8 +7,8 @@ groups.  v9+: members of the new consumer protocol say who they are.  v10+: topi
 
 from trilogue.broker.broker import Broker
 from trilogue.broker.coordinators.ask_group import ask_group, caller
-from trilogue.broker.groups.coordinator import GroupCoordinator
-from trilogue.broker.groups.offset_requests import fetch_refusal, no_offset
+from trilogue.broker.groups.requests import offsets
+from trilogue.broker.groups.requests.offsets import fetch_refusal, no_offset
 from trilogue.broker.requests.later import Later, then, together
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import Answer, handles
@@ -45,7 +45,7 @@ def fetch(broker: Broker, asked: Asked, stable: bool, peer: Peer) -> Found | Lat
         peer,
         Operation.DESCRIBE,
         asked.group_id,
-        GroupCoordinator.fetch,
+        offsets.fetch,
         asked,
         stable,
         caller(peer),

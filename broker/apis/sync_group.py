@@ -5,8 +5,8 @@ Answered when the leader's has come and is stored.  v3+: static members.  v5+: t
 
 from trilogue.broker.broker import Broker
 from trilogue.broker.coordinators.ask_group import ask_group
-from trilogue.broker.groups.classic import sync_refusal
-from trilogue.broker.groups.coordinator import GroupCoordinator
+from trilogue.broker.groups.classic.group import sync_refusal
+from trilogue.broker.groups.requests import classic
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import Answer, handles
 from trilogue.broker.security.operations import Operation
@@ -22,6 +22,4 @@ def sync_group(broker: Broker, request: SyncGroupRequest, peer: Peer) -> Answer:
         return sync_refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if not request.group_id:
         return sync_refusal(ErrorCode.INVALID_GROUP_ID)
-    return ask_group(
-        broker, peer, Operation.READ, request.group_id, GroupCoordinator.sync, request, refuse=sync_refusal
-    )
+    return ask_group(broker, peer, Operation.READ, request.group_id, classic.sync, request, refuse=sync_refusal)

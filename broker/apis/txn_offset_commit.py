@@ -10,8 +10,8 @@ from trilogue.broker.broker import Broker
 from trilogue.broker.coordinators.admission import Refusals, Writer, vouch
 from trilogue.broker.coordinators.ask_group import ask_group, caller
 from trilogue.broker.coordinators.lookup import partition_of
-from trilogue.broker.groups.coordinator import GroupCoordinator
-from trilogue.broker.groups.offset_requests import CommitResponse, commit_refusal
+from trilogue.broker.groups.requests import offsets
+from trilogue.broker.groups.requests.offsets import CommitResponse, commit_refusal
 from trilogue.broker.groups.world import Caller
 from trilogue.broker.names import OFFSETS_TOPIC
 from trilogue.broker.requests.later import Later, settled
@@ -73,7 +73,7 @@ def commit(broker: Broker, request: Request, peer: Peer, who: Caller) -> CommitR
         peer,
         Operation.READ,
         request.group_id,
-        GroupCoordinator.commit_in_transaction,
+        offsets.commit_in_transaction,
         request,
         who,
         refuse=lambda code: commit_refusal(request, code),

@@ -7,9 +7,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from trilogue.broker.groups.consumer_member import Place
+from trilogue.broker.names import TopicIdPartition
 
-Shares = dict[str, set[Place]]
+Shares = dict[str, set[TopicIdPartition]]
 """By member."""
 
 
@@ -23,7 +23,7 @@ class Task(NamedTuple):
     members: Sequence[Subscriber]
     partitions: Mapping[bytes, int]
     """How many partitions each topic has."""
-    before: Mapping[str, frozenset[Place]]
+    before: Mapping[str, frozenset[TopicIdPartition]]
     """What members were to have so far."""
 
 
@@ -53,15 +53,17 @@ def uniformly(task: Task) -> Shares:
     return shares
 
 
-def kept(task: Task) -> tuple[Shares, list[Place]]:
+def kept(task: Task) -> tuple[Shares, list[TopicIdPartition]]:
     """What may stay where it is, and what is free."""
     shares: Shares = {}
-    taken: set[Place] = set()
+    taken: set[TopicIdPartition] = set()
     for member in task.members:
         shares[member.id] = {
-            place
-            for place in task.before.get(member.id, ())
-            if place[0] in member.topics and place[1] < task.partitions.get(place[0], 0) and place not in taken
+            partition
+            for partition in task.before.get(member.id, ())
+            if partition[0] in member.topics
+            and partition[1] < task.partitions.get(partition[0], 0)
+            and partition not in taken
         }
         taken |= shares[member.id]
     wanted = frozenset().union(*(each.topics for each in task.members))
@@ -75,7 +77,7 @@ def kept(task: Task) -> tuple[Shares, list[Place]]:
     return shares, free
 
 
-def share_out_evenly(shares: Shares, free: list[Place]) -> None:
+def share_out_evenly(shares: Shares, free: list[TopicIdPartition]) -> None:
     """Everybody wants everything: sizes differ by one at most, and whoever has more keeps more."""
     total = len(free) + sum(map(len, shares.values()))
     least, extra = divmod(total, len(shares))
@@ -92,24 +94,24 @@ def share_out_evenly(shares: Shares, free: list[Place]) -> None:
         at += missing
 
 
-def share_out_fairly(task: Task, shares: Shares, free: list[Place]) -> None:
+def share_out_fairly(task: Task, shares: Shares, free: list[TopicIdPartition]) -> None:
     """Not everybody wants everything: to the least laden who wants it, until no move makes it fairer."""
     wanting = {topic_id: [each.id for each in task.members if topic_id in each.topics] for topic_id in task.partitions}
 
     def least_laden(topic_id: bytes) -> str:
         return min(wanting[topic_id], key=lambda member_id: (len(shares[member_id]), member_id))
 
-    for place in sorted(free, key=lambda place: (len(wanting[place[0]]), place)):
-        shares[least_laden(place[0])].add(place)
+    for partition in sorted(free, key=lambda partition: (len(wanting[partition[0]]), partition)):
+        shares[least_laden(partition[0])].add(partition)
     moved = True
     while moved:  # ends: every move makes the sum of the squares smaller
         moved = False
         for owner in sorted(shares):
-            for place in sorted(shares[owner], reverse=True):
-                other = least_laden(place[0])
+            for partition in sorted(shares[owner], reverse=True):
+                other = least_laden(partition[0])
                 if len(shares[owner]) - len(shares[other]) >= 2:
-                    shares[owner].remove(place)
-                    shares[other].add(place)
+                    shares[owner].remove(partition)
+                    shares[other].add(partition)
                     moved = True
 
 

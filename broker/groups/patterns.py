@@ -1,4 +1,4 @@
-"""Topics by pattern, in RE2's syntax.
+"""Names by pattern, in RE2's syntax.
 
 Patterns are clients', and matched by everybody's broker: RE2 takes time in proportion to the name, whatever the
 pattern.  Python's own `re` can be made to take for ever.

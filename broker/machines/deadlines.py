@@ -15,6 +15,11 @@ class Deadlines:
         self._at[name] = at
         heappush(self._heap, (at, name))
 
+    def advance(self, name: str, at: float) -> None:
+        """Not later than this.  Who is due too early is set anew then, so that heartbeats put nothing on the heap."""
+        if at < self._at.get(name, inf):
+            self.set(name, at)
+
     def drop(self, name: str) -> None:
         self._at.pop(name, None)
 

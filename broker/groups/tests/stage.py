@@ -3,6 +3,7 @@
 from trilogue.broker.cluster.image import Image, PartitionState, Topic
 from trilogue.broker.config import DEVELOPMENT, BrokerConfig
 from trilogue.broker.groups.coordinator import GroupCoordinator
+from trilogue.broker.groups.requests import classic, consumer, offsets
 from trilogue.broker.groups.world import Caller
 from trilogue.broker.machines.effects import Reply, Store
 from trilogue.wire.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -113,7 +114,7 @@ class Stage:
 
     def ask(self, act, *arguments):
         ticket = Ticket()
-        self.carry_out(act(self.now, *arguments, ticket))
+        self.carry_out(act(self.machine, self.now, *arguments, ticket))
         return ticket
 
     def at(self, now):
@@ -154,7 +155,7 @@ class Stage:
             protocol_type=kind,
             protocols=[JoinGroupRequest.Protocol(name=name, metadata=told) for name, told in protocols.items()],
         )
-        return self.ask(self.machine.join, request, Caller(version, client, "/h"), fresh)
+        return self.ask(classic.join, request, Caller(version, client, "/h"), fresh)
 
     def sync(self, member, generation, *, group="g", instance=None, kind=None, protocol=None, **assignments):
         """Assignments by member, with underscores for dashes."""
@@ -170,18 +171,18 @@ class Stage:
                 for name, given in assignments.items()
             ],
         )
-        return self.ask(self.machine.sync, request)
+        return self.ask(classic.sync, request)
 
     def heartbeat(self, member, generation, *, group="g", instance=None):
         request = HeartbeatRequest(
             group_id=group, generation_id=generation, member_id=member, group_instance_id=instance
         )
-        return self.ask(self.machine.heartbeat, request).response.error_code
+        return self.ask(classic.heartbeat, request).response.error_code
 
     def leave(self, *members, group="g", instances=()):
         asked = [LeaveGroupRequest.Member(member_id=each) for each in members]
         asked += [LeaveGroupRequest.Member(member_id="", group_instance_id=each) for each in instances]
-        answer = self.ask(self.machine.leave, LeaveGroupRequest(group_id=group, member_id="", members=asked)).response
+        answer = self.ask(classic.leave, LeaveGroupRequest(group_id=group, member_id="", members=asked)).response
         return [each.error_code for each in answer.members]
 
     def stable(self, *clients, **more):
@@ -198,7 +199,7 @@ class Stage:
         return generation
 
     def group(self, group="g"):
-        return self.machine._groups.get(group)
+        return self.machine.groups.get(group)
 
     # -- members of consumer groups ------------------------------------------------------------
 
@@ -224,7 +225,7 @@ class Stage:
             rebalance = 30 if rebalance is ... else rebalance
         if owned is ...:
             owned = None
-        places = ConsumerGroupHeartbeatRequest.TopicPartitions
+        TopicPartitions = ConsumerGroupHeartbeatRequest.TopicPartitions
         request = ConsumerGroupHeartbeatRequest(
             group_id=group,
             member_id=member,
@@ -237,9 +238,9 @@ class Stage:
             server_assignor=assignor,
             topic_partitions=None
             if owned is None
-            else [places(topic_id=topic_id(topic), partitions=[index]) for topic, index in owned],
+            else [TopicPartitions(topic_id=topic_id(topic), partitions=[index]) for topic, index in owned],
         )
-        return Beat(self.ask(self.machine.consumer_heartbeat, request, Caller(version, "c", "/h"), "fresh").response)
+        return Beat(self.ask(consumer.heartbeat, request, Caller(version, "c", "/h"), "fresh").response)
 
     # -- offsets -------------------------------------------------------------------------------
 
@@ -260,7 +261,7 @@ class Stage:
         epoch=-1,
         **more,
     ):
-        place = OffsetCommitRequest.Topic.Partition(
+        committed = OffsetCommitRequest.Topic.Partition(
             partition_index=partition,
             committed_offset=offset,
             committed_metadata=metadata,
@@ -274,17 +275,19 @@ class Stage:
             group_instance_id=instance,
             retention_time_ms=retention_ms,
             topics=[
-                OffsetCommitRequest.Topic(name="" if by_id else topic, topic_id=by_id or ZERO_UUID, partitions=[place])
+                OffsetCommitRequest.Topic(
+                    name="" if by_id else topic, topic_id=by_id or ZERO_UUID, partitions=[committed]
+                )
             ],
         )
-        answer = self.ask(self.machine.commit, request, Caller(version)).response
+        answer = self.ask(offsets.commit, request, Caller(version)).response
         return answer.topics[0].partitions[0].error_code
 
     def commit_in_transaction(
         self, offset, producer_id=7, *, group="g", member="", generation=-1, instance=None, topic="t", partition=0
     ):
         Partition = TxnOffsetCommitRequest.Topic.Partition
-        place = Partition(partition_index=partition, committed_offset=offset, committed_metadata="")
+        committed = Partition(partition_index=partition, committed_offset=offset, committed_metadata="")
         request = TxnOffsetCommitRequest(
             transactional_id="x",
             group_id=group,
@@ -293,9 +296,9 @@ class Stage:
             generation_id_or_member_epoch=generation,
             member_id=member,
             group_instance_id=instance,
-            topics=[TxnOffsetCommitRequest.Topic(name=topic, partitions=[place])],
+            topics=[TxnOffsetCommitRequest.Topic(name=topic, partitions=[committed])],
         )
-        answer = self.ask(self.machine.commit_in_transaction, request, Caller(3)).response
+        answer = self.ask(offsets.commit_in_transaction, request, Caller(3)).response
         return answer.topics[0].partitions[0].error_code
 
     def fetch(self, *partitions, group="g", topic="t", stable=False, member=None, epoch=-1, version=9, topics=...):
@@ -303,7 +306,7 @@ class Stage:
         if topics is ...:
             topics = [OffsetFetchRequest.Group.Topic(name=topic, partition_indexes=list(partitions))]
         asked = OffsetFetchRequest.Group(group_id=group, member_id=member, member_epoch=epoch, topics=topics)
-        answer = self.ask(self.machine.fetch, asked, stable, Caller(version)).response
+        answer = self.ask(offsets.fetch, asked, stable, Caller(version)).response
         if answer.error_code:
             return answer.error_code
         return [

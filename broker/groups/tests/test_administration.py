@@ -2,6 +2,8 @@
 
 import pytest
 
+from trilogue.broker.groups.coordinator import GroupCoordinator
+from trilogue.broker.groups.requests import classic, consumer
 from trilogue.broker.groups.tests.stage import Stage, subscription
 from trilogue.broker.groups.world import Caller
 from trilogue.wire.apis.describe_groups import DescribeGroupsResponse
@@ -13,11 +15,15 @@ Listed = ListGroupsResponse.Group
 
 
 def describe(stage, group="g", version=6):
-    return stage.ask(stage.machine.describe, group, Caller(version)).response
+    return stage.ask(classic.describe, group, Caller(version)).response
+
+
+def describe_consumer(stage, group="g"):
+    return stage.ask(consumer.describe, group).response
 
 
 def delete(stage, group="g"):
-    return stage.ask(stage.machine.delete_group, group).response.error_code
+    return stage.ask(GroupCoordinator.delete_group, group).response.error_code
 
 
 def test_a_stable_group_shows_everything():
@@ -59,6 +65,20 @@ def test_a_group_that_is_not_there_is_dead_and_from_v6_on_not_found(version, cod
         protocol_data="",
         members=[],
     )
+
+
+def test_a_group_of_another_kind_is_not_found_and_said_not_to_be_of_this_one():
+    stage = Stage()
+    stage.stable("a")
+    stage.beat(group="consumer")
+
+    told = [describe(stage, "consumer"), describe_consumer(stage), describe_consumer(stage, "none")]
+    assert [(each.error_code, each.error_message) for each in told] == [
+        (ErrorCode.GROUP_ID_NOT_FOUND, "Group consumer is not a classic group."),
+        (ErrorCode.GROUP_ID_NOT_FOUND, "Group g is not a consumer group."),
+        (ErrorCode.GROUP_ID_NOT_FOUND, "Group none not found."),
+    ]
+    assert describe_consumer(stage, "consumer").group_state == "Stable"
 
 
 def test_groups_are_listed_by_state_and_kind():

@@ -59,7 +59,7 @@ def test_every_partition_that_somebody_wants_has_one_member_who_wants_it(name, m
     shares = ASSIGNORS[name](task(members, partitions, before))
 
     assert shares.keys() == members.keys()
-    given = [place for share in shares.values() for place in share]
+    given = [partition for share in shares.values() for partition in share]
     wanted = frozenset().union(*members.values())
     assert sorted(given) == sorted(
         (topic, index) for topic, count in partitions.items() if topic in wanted for index in range(count)

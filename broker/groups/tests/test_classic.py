@@ -2,8 +2,8 @@
 
 import pytest
 
-from trilogue.broker.groups.classic import ClassicGroup
-from trilogue.broker.groups.roster import NEXT, State
+from trilogue.broker.groups.classic.group import ClassicGroup
+from trilogue.broker.groups.classic.state import NEXT, State
 from trilogue.broker.groups.tests.stage import START_MS, Stage, subscription
 from trilogue.wire.apis.join_group import JoinGroupResponse
 from trilogue.wire.apis.sync_group import SyncGroupResponse

@@ -3,7 +3,7 @@
 import pytest
 
 from trilogue.broker.cluster.image import Image
-from trilogue.broker.groups.consumer_member import MemberState
+from trilogue.broker.groups.consumer.member import MemberState
 from trilogue.broker.groups.tests.stage import START_MS, Stage, image, topic_id
 from trilogue.wire.errors import ErrorCode
 from trilogue.wire.internal import consumer_groups as stored

@@ -156,11 +156,11 @@ class Migrating(RuleBasedStateMachine):
             epochs = dict.fromkeys(group.members, group.generation)
         else:
             epochs = {each.id: each.epoch for each in group.members.values()}
-            known = [place for each in group.members.values() for place in (*each.assigned, *each.revoking)]
+            known = [partition for each in group.members.values() for partition in (*each.assigned, *each.revoking)]
             assert len(known) == len(set(known)), group.members
         # Whoever is in another epoch than the coordinator says is fenced already, and will hear so.
         current = [each for each in self.clients.values() if epochs.get(each.member) == each.epoch]
-        owned = [place for each in current for place in each.owned]
+        owned = [partition for each in current for partition in each.owned]
         assert len(owned) == len(set(owned)), {each.member: (each.epoch, each.owned) for each in current}
 
     @invariant()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trilogue.broker.groups.migration import POLICY
+from trilogue.broker.groups.consumer.migration import POLICY
 from trilogue.broker.groups.subscription import read_assignment, write_assignment
 from trilogue.broker.groups.tests.stage import Stage, subscription, topic_id
 from trilogue.wire.codec import build
@@ -20,8 +20,8 @@ def t(*partitions):
 
 def cooperative(*owned, topics=("t",)):
     """What a cooperative member says of itself: it still has these."""
-    places = [ConsumerProtocolSubscription.OwnedPartition(topic="t", partitions=list(owned))] if owned else []
-    told = ConsumerProtocolSubscription(topics=list(topics), owned_partitions=places)
+    partitions = [ConsumerProtocolSubscription.OwnedPartition(topic="t", partitions=list(owned))] if owned else []
+    told = ConsumerProtocolSubscription(topics=list(topics), owned_partitions=partitions)
     return {"cooperative-sticky": b"\0\1" + build(told, 1)}
 
 

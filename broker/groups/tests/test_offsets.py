@@ -3,6 +3,7 @@
 import pytest
 
 from trilogue.broker.cluster.image import vanished
+from trilogue.broker.groups.requests import offsets
 from trilogue.broker.groups.tests.stage import START_MS, Stage, image, subscription, topic_id
 from trilogue.broker.machines.effects import Put
 from trilogue.wire.apis.offset_delete import OffsetDeleteRequest
@@ -207,7 +208,7 @@ def test_in_a_transaction_one_may_commit_while_the_group_waits_for_the_leader():
 def delete(stage, *partitions, topic="t", group="g"):
     Topic = OffsetDeleteRequest.Topic
     asked = Topic(name=topic, partitions=[Topic.Partition(partition_index=each) for each in partitions])
-    answer = stage.ask(stage.machine.delete_offsets, OffsetDeleteRequest(group_id=group, topics=[asked])).response
+    answer = stage.ask(offsets.delete, OffsetDeleteRequest(group_id=group, topics=[asked])).response
     return answer.error_code or [each.error_code for topic in answer.topics for each in topic.partitions]
 
 

@@ -117,9 +117,11 @@ class Consumers(RuleBasedStateMachine):
         group = self.stage.group()
         if group is None or group.is_empty:
             return
-        known = [place for each in group.members.values() for place in (*each.assigned, *each.revoking)]
+        known = [partition for each in group.members.values() for partition in (*each.assigned, *each.revoking)]
         assert len(known) == len(set(known)), group.members
-        believed = [place for member, _, owned in self.clients.values() if member in group.members for place in owned]
+        believed = [
+            partition for member, _, owned in self.clients.values() if member in group.members for partition in owned
+        ]
         assert len(believed) == len(set(believed)), (self.clients, group.members)
 
     @invariant()

@@ -1,4 +1,4 @@
-"""A classic group: members elect one of them to share out the work (JoinGroup, SyncGroup, Heartbeat, LeaveGroup).
+"""A classic group: one of its members shares out the work (JoinGroup, SyncGroup, Heartbeat, LeaveGroup).
 
 The group is told what happened and when, and answers with what to do.  A generation that has its assignment, or has
 no members, is stored, and only then is the group Stable or Empty.  Everything before is forgotten when the
@@ -9,8 +9,16 @@ from collections.abc import Iterable, Iterator
 from math import inf
 from typing import Any, NamedTuple
 
-from trilogue.broker.groups.classic_member import NEW_MEMBER_SECONDS, Member, Parked, chosen, common, protocols_of
-from trilogue.broker.groups.roster import Roster, State
+from trilogue.broker.groups.classic.member import (
+    NEW_MEMBER_SECONDS,
+    ClassicMember,
+    Parked,
+    chosen,
+    common,
+    protocols_of,
+)
+from trilogue.broker.groups.classic.state import ClassicState, State
+from trilogue.broker.groups.group import Group
 from trilogue.broker.groups.world import Caller, World
 from trilogue.broker.machines.effects import Effect, Reply, Store, effects
 from trilogue.wire.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -35,7 +43,7 @@ class Opening(NamedTuple):
     more: bool = False
 
 
-class ClassicGroup(Roster):
+class ClassicGroup(ClassicState, Group):
     def __init__(self, group_id: str, world: World) -> None:
         super().__init__(group_id, world)
         self._opening: Opening | None = None
@@ -100,7 +108,7 @@ class ClassicGroup(Roster):
         self, now: float, request: JoinGroupRequest, caller: Caller, member_id: str, ticket: Any
     ) -> Iterator[Effect]:
         """Somebody new.  It counts as new until its first generation."""
-        member = Member(
+        member = ClassicMember(
             member_id,
             request.group_instance_id,
             caller.client_id,
@@ -129,7 +137,7 @@ class ClassicGroup(Roster):
             yield from self._park(member, request, caller, ticket)
             yield from self._rebalance_or_complete(now)
 
-    def _park(self, member: Member, request: JoinGroupRequest, caller: Caller, ticket: Any) -> Iterator[Effect]:
+    def _park(self, member: ClassicMember, request: JoinGroupRequest, caller: Caller, ticket: Any) -> Iterator[Effect]:
         if member.joining:  # on another connection; Kafka would never answer it
             yield Reply(
                 member.joining.ticket,
@@ -165,7 +173,7 @@ class ClassicGroup(Roster):
         else:
             yield from self._prepare(now)
 
-    def _fence(self, member: Member) -> Iterator[Effect]:
+    def _fence(self, member: ClassicMember) -> Iterator[Effect]:
         code = ErrorCode.FENCED_INSTANCE_ID
         if member.joining:
             yield Reply(member.joining.ticket, join_refusal(code, member.id, member.joining.version))
@@ -173,7 +181,7 @@ class ClassicGroup(Roster):
             yield Reply(member.syncing, SyncGroupResponse(error_code=code, assignment=b""))
         member.joining = member.syncing = None
 
-    def _returned(self, member: Member, caller: Caller, old_leader: str | None) -> JoinGroupResponse:
+    def _returned(self, member: ClassicMember, caller: Caller, old_leader: str | None) -> JoinGroupResponse:
         """A static member is back and nothing changes.  v9+: the leader hears who is here, but assigns nothing.
 
         Before v9 the leader must not learn that it leads, lest it hand in an assignment: it is told its old id."""
@@ -186,7 +194,7 @@ class ClassicGroup(Roster):
         answer.leader = old_leader or ""
         return answer
 
-    def _joined(self, member: Member, *, shows_members: bool) -> JoinGroupResponse:
+    def _joined(self, member: ClassicMember, *, shows_members: bool) -> JoinGroupResponse:
         return JoinGroupResponse(
             generation_id=self.generation,
             protocol_type=self.protocol_type,
@@ -365,7 +373,7 @@ class ClassicGroup(Roster):
         self.check_member(member_id, asked.group_instance_id)
         yield from self._remove(self.members[member_id])
 
-    def _remove(self, member: Member) -> Iterator[Effect]:
+    def _remove(self, member: ClassicMember) -> Iterator[Effect]:
         if member.joining:
             yield Reply(member.joining.ticket, join_refusal(ErrorCode.UNKNOWN_MEMBER_ID, "", member.joining.version))
         if member.syncing:

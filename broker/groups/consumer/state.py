@@ -1,15 +1,12 @@
 """What is stored of a consumer group (KIP-848), and what follows from it.  Written by `replay` and by nothing else."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import replace
-from hashlib import blake2b
 from typing import ClassVar
 
-from trilogue.broker.cluster.image import Image
-from trilogue.broker.groups.consumer_member import (
+from trilogue.broker.groups.consumer.member import (
     ConsumerMember,
     MemberState,
-    Place,
     from_records,
     put_target,
     removal,
@@ -17,6 +14,7 @@ from trilogue.broker.groups.consumer_member import (
 from trilogue.broker.groups.offsets import Committed
 from trilogue.broker.groups.world import World
 from trilogue.broker.machines.effects import Put
+from trilogue.broker.names import TopicIdPartition
 from trilogue.wire.errors import BrokerError, ErrorCode
 from trilogue.wire.internal.consumer_groups import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -25,6 +23,7 @@ from trilogue.wire.internal.consumer_groups import (
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
     ConsumerGroupRegularExpressionKey,
     ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMemberKey,
@@ -32,6 +31,7 @@ from trilogue.wire.internal.consumer_groups import (
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
 )
+from trilogue.wire.schema import Key
 
 FIRST_EPOCH = 1
 """Of a group that nobody has subscribed anything in yet."""
@@ -46,7 +46,16 @@ NOBODY = ("", None, -1)
 
 class ConsumerState:
     kind: ClassVar[str] = "consumer"
-    protocol_type: ClassVar[str] = "consumer"
+    keys: ClassVar[tuple[type[Key], ...]] = (
+        ConsumerGroupMetadataKey,
+        ConsumerGroupPartitionMetadataKey,  # of Kafka before 4.1; says nothing that we use
+        ConsumerGroupMemberMetadataKey,
+        ConsumerGroupTargetAssignmentMetadataKey,
+        ConsumerGroupTargetAssignmentMemberKey,
+        ConsumerGroupCurrentMemberAssignmentKey,
+        ConsumerGroupRegularExpressionKey,
+    )
+    protocol_type: str | None = "consumer"
 
     def __init__(self, group_id: str, world: World) -> None:
         self.id, self._world = group_id, world
@@ -55,11 +64,11 @@ class ConsumerState:
         self.assigned_ms = 0
         """When the target assignment was made."""
         self.members: dict[str, ConsumerMember] = {}
-        self.target: dict[str, frozenset[Place]] = {}
+        self.target: dict[str, frozenset[TopicIdPartition]] = {}
         self.patterns: dict[str, frozenset[str]] = {}
         """What each pattern of a member matched when we last looked."""
         self._statics: dict[str, str] = {}
-        self._owners: dict[Place, str] = {}
+        self._owners: dict[TopicIdPartition, str] = {}
 
     # -- facts ---------------------------------------------------------------------------------
 
@@ -79,9 +88,9 @@ class ConsumerState:
     def static_member(self, instance_id: str) -> ConsumerMember | None:
         return self.members.get(self._statics.get(instance_id, ""))
 
-    def owner(self, place: Place) -> str | None:
+    def owner(self, partition: TopicIdPartition) -> str | None:
         """Who has a partition, or has still to give it back."""
-        return self._owners.get(place)
+        return self._owners.get(partition)
 
     def subscriptions(self, member: ConsumerMember) -> frozenset[str]:
         return member.topics | self.patterns.get(member.regex, frozenset())
@@ -98,6 +107,18 @@ class ConsumerState:
         default: str = self._world.config["group.consumer.assignors"][0]
         return max(votes, key=lambda name: votes[name]) if votes else default
 
+    @property
+    def assigned_lately(self) -> bool:
+        """So lately that the assignment is not made anew yet."""
+        age_ms = self._world.clock() - self.assigned_ms
+        return self.assigned_ms != 0 and age_ms < self.setting("assignment.interval.ms")
+
+    def setting(self, name: str) -> int:
+        """The group's own, or the broker's."""
+        own = self._world.image.config("groups", self.id).get(f"consumer.{name}")
+        value: int = self._world.config[f"group.consumer.{name}"] if own is None else int(own)
+        return value
+
     # -- checks --------------------------------------------------------------------------------
 
     def check_commit(self, member_id: str, instance_id: str | None, epoch: int, version: int) -> None:
@@ -110,12 +131,12 @@ class ConsumerState:
         if epoch > member.epoch or (epoch < member.epoch and member.classic is not None):
             raise stale(member)
 
-    def may_commit(self, member_id: str, epoch: int, place: Place) -> ErrorCode:
+    def may_commit(self, member_id: str, epoch: int, partition: TopicIdPartition) -> ErrorCode:
         """Who has a partition since that epoch or longer may not have heard of the newer one yet (KIP-1251)."""
         member = self.members.get(member_id)
         if member is None or epoch == member.epoch:
             return ErrorCode.NONE
-        since = member.assigned.get(place)
+        since = member.assigned.get(partition)
         return ErrorCode.NONE if since is not None and since <= epoch else stale(member).code
 
     def check_commit_in_transaction(self, member_id: str, instance_id: str | None, epoch: int) -> None:
@@ -175,8 +196,8 @@ class ConsumerState:
         value = ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=now_ms)
         return Put(ConsumerGroupTargetAssignmentMetadataKey(group_id=self.id), value)
 
-    def put_target(self, member_id: str, places: Iterable[Place]) -> Put:
-        return put_target(self.id, member_id, places)
+    def put_target(self, member_id: str, partitions: Iterable[TopicIdPartition]) -> Put:
+        return put_target(self.id, member_id, partitions)
 
     def put_pattern(self, pattern: str, topics: Collection[str] | None, now_ms: int) -> Put:
         key = ConsumerGroupRegularExpressionKey(group_id=self.id, regular_expression=pattern)
@@ -194,8 +215,7 @@ class ConsumerState:
 
     # -- replay --------------------------------------------------------------------------------
 
-    def replay(self, put: Put) -> None:
-        """Everything but the end of the group."""
+    def replay(self, put: Put, *, live: bool) -> None:
         key, value = put.key, put.value
         match key:
             case ConsumerGroupMetadataKey():
@@ -208,8 +228,10 @@ class ConsumerState:
                 self._replay_member(key.member_id, value)  # type: ignore[arg-type]
             case ConsumerGroupTargetAssignmentMemberKey():
                 if isinstance(value, ConsumerGroupTargetAssignmentMemberValue):
-                    places = ((each.topic_id, index) for each in value.topic_partitions for index in each.partitions)
-                    self.target[key.member_id] = frozenset(places)
+                    partitions = (
+                        (each.topic_id, index) for each in value.topic_partitions for index in each.partitions
+                    )
+                    self.target[key.member_id] = frozenset(partitions)
                 else:
                     self.target.pop(key.member_id, None)
             case ConsumerGroupCurrentMemberAssignmentKey():
@@ -262,32 +284,16 @@ class ConsumerState:
                 revoking=from_records(value.partitions_pending_revocation, value.member_epoch),
             )
         self.members[member_id] = after
-        for place in (*after.assigned, *after.revoking):
-            self._owners[place] = member_id
+        for partition in (*after.assigned, *after.revoking):
+            self._owners[partition] = member_id
 
     def _release(self, member: ConsumerMember) -> None:
-        for place in (*member.assigned, *member.revoking):
-            if self._owners.get(place) == member.id:
-                del self._owners[place]
+        for partition in (*member.assigned, *member.revoking):
+            if self._owners.get(partition) == member.id:
+                del self._owners[partition]
 
 
 def stale(member: ConsumerMember) -> BrokerError:
     if member.classic is not None:
         return BrokerError(ErrorCode.ILLEGAL_GENERATION)
     return BrokerError(ErrorCode.STALE_MEMBER_EPOCH, f"The member's epoch is {member.epoch}.")
-
-
-def fingerprint(topics: Iterable[str], image: Image) -> int:
-    """Of what a group's assignment depends on: its topics that there are, and their partitions.  0 for none.
-
-    Kafka takes another function.  Whoever takes a group over from the other finds it changed, and assigns once more.
-    """
-    known = [image.topics[name] for name in sorted(topics) if name in image.topics]
-    if not known:
-        return 0
-    told = b"".join(each.id + len(each.partitions).to_bytes(4, "big") for each in known)
-    return int.from_bytes(blake2b(told, digest_size=8).digest(), "big", signed=True)
-
-
-def partition_counts(topics: Iterable[str], image: Image) -> Mapping[bytes, int]:
-    return {image.topics[name].id: len(image.topics[name].partitions) for name in topics if name in image.topics}

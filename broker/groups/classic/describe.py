@@ -1,7 +1,7 @@
-"""Groups as administrators see them: DescribeGroups and ListGroups."""
+"""A classic group as administrators see it: DescribeGroups."""
 
-from trilogue.broker.groups.classic import ClassicGroup
-from trilogue.broker.groups.roster import State
+from trilogue.broker.groups.classic.group import ClassicGroup
+from trilogue.broker.groups.classic.state import State
 from trilogue.wire.apis.describe_groups import DescribeGroupsResponse
 from trilogue.wire.errors import ErrorCode
 
@@ -13,7 +13,7 @@ NOT_FOUND_SINCE = 6
 Described = DescribeGroupsResponse.Group
 
 
-def describe(group: ClassicGroup) -> Described:
+def described(group: ClassicGroup) -> Described:
     """Metadata only when stable: before, it may be of two generations."""
     stable = group.state is State.STABLE
     return Described(
@@ -35,11 +35,11 @@ def describe(group: ClassicGroup) -> Described:
     )
 
 
-def not_found(group_id: str, version: int, message: str | None = None) -> Described:
+def not_found(group_id: str, version: int, message: str | None) -> Described:
     if version < NOT_FOUND_SINCE:
         return undescribed(group_id, ErrorCode.NONE, DEAD)
     answer = undescribed(group_id, ErrorCode.GROUP_ID_NOT_FOUND, DEAD)
-    answer.error_message = message or f"Group {group_id} not found."
+    answer.error_message = message
     return answer
 
 

@@ -1,19 +1,21 @@
 """Who is in a classic group, in which state it is, and how that is stored.
 
-`state` is written by `_enter` and by nothing else.  What is stored is taken over by `settle`, and by nothing else.
+`state` is written by `_enter`, and by `_load`, which has it from the log.  A group is Stable or Empty again when
+that has been stored, not before; the other states, and who waits for what, nobody knows after a restart.
 """
 
 from enum import Enum
 from math import inf
-from typing import ClassVar, Self
+from typing import ClassVar
 
-from trilogue.broker.groups.classic_member import Member
+from trilogue.broker.groups.classic.member import ClassicMember
 from trilogue.broker.groups.offsets import Committed
 from trilogue.broker.groups.subscription import read_subscription
 from trilogue.broker.groups.world import World
 from trilogue.broker.machines.effects import Put
 from trilogue.wire.errors import BrokerError, ErrorCode, MalformedMessage
 from trilogue.wire.internal.offsets import GroupMetadataKey, GroupMetadataValue
+from trilogue.wire.schema import Key
 
 CONSUMER = "consumer"
 """The protocol type whose metadata we can read."""
@@ -41,8 +43,9 @@ NEXT = {
 """From each state, where a group may go.  Anything else is a bug."""
 
 
-class Roster:
+class ClassicState:
     kind: ClassVar[str] = "classic"
+    keys: ClassVar[tuple[type[Key], ...]] = (GroupMetadataKey,)
 
     def __init__(self, group_id: str, world: World) -> None:
         self.id, self._world = group_id, world
@@ -52,7 +55,7 @@ class Roster:
         self.protocol_type: str | None = None
         self.protocol: str | None = None
         self.leader: str | None = None
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, ClassicMember] = {}
         self.subscribed: frozenset[str] | None = None
         """The topics of its members; None if we cannot tell."""
         self.deadline = inf
@@ -75,12 +78,6 @@ class Roster:
     def rebalance_seconds(self) -> float:
         """The most patient member's patience."""
         return max((each.rebalance_timeout_ms for each in self.members.values()), default=0) / 1000
-
-    def static_member(self, instance_id: str) -> Member | None:
-        return self.members.get(self._statics.get(instance_id, ""))
-
-    def is_pending(self, member_id: str) -> bool:
-        return member_id in self._pending
 
     # -- checks --------------------------------------------------------------------------------
 
@@ -144,7 +141,7 @@ class Roster:
 
     # -- changes -------------------------------------------------------------------------------
 
-    def _add(self, member: Member, protocol_type: str) -> None:
+    def _add(self, member: ClassicMember, protocol_type: str) -> None:
         if not self.members:
             self.protocol_type = protocol_type
         if self.leader is None:
@@ -206,8 +203,15 @@ class Roster:
         )
         return Put(GroupMetadataKey(group=self.id), value, RECORD_VERSION)
 
-    def settle(self, value: GroupMetadataValue) -> None:
-        """A generation of ours is stored."""
+    def replay(self, put: Put, *, live: bool) -> None:
+        assert isinstance(put.value, GroupMetadataValue)
+        if live:
+            self._settle(put.value)
+        else:
+            self._load(put.value)
+
+    def _settle(self, value: GroupMetadataValue) -> None:
+        """A generation of ours is stored.  Of its members we know more than the record says."""
         if bool(value.members) != bool(self.members) or (value.members and self.state is State.PREPARING):
             return  # that there is such a group; we are further than that already
         self.generation, self.protocol, self.leader = value.generation, value.protocol, value.leader
@@ -219,14 +223,13 @@ class Roster:
         self.subscribed = self._subscriptions()
         self.state_since_ms = value.current_state_timestamp
 
-    @classmethod
-    def load(cls, group_id: str, value: GroupMetadataValue, world: World) -> Self:
-        group = cls(group_id, world)
+    def _load(self, value: GroupMetadataValue) -> None:
+        """The record is all there is to know."""
+        self.members, self._statics = {}, {}
         for each in value.members:
-            group._add(Member.from_record(each, value.protocol), value.protocol_type)
-        group.state = State.STABLE if value.members else State.EMPTY
-        group.state_since_ms = value.current_state_timestamp
-        group.generation, group.protocol, group.leader = value.generation, value.protocol, value.leader
-        group.protocol_type = value.protocol_type or None
-        group.subscribed = group._subscriptions()
-        return group
+            self._add(ClassicMember.from_record(each, value.protocol), value.protocol_type)
+        self.state = State.STABLE if value.members else State.EMPTY
+        self.state_since_ms = value.current_state_timestamp
+        self.generation, self.protocol, self.leader = value.generation, value.protocol, value.leader
+        self.protocol_type = value.protocol_type or None
+        self.subscribed = self._subscriptions()

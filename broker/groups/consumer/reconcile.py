@@ -6,16 +6,17 @@ No partition is given to a member before nobody else has it.  That is the law of
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from trilogue.broker.groups.consumer_member import ConsumerMember, Epochs, MemberState, Place
+from trilogue.broker.groups.consumer.member import ConsumerMember, Epochs, MemberState
+from trilogue.broker.names import TopicIdPartition
 from trilogue.wire.errors import BrokerError, ErrorCode
 
 
 def reconcile(
     member: ConsumerMember,
     target_epoch: int,
-    target: Collection[Place],
-    owned: Collection[Place] | None,
-    is_taken: Callable[[Place], bool],
+    target: Collection[TopicIdPartition],
+    owned: Collection[TopicIdPartition] | None,
+    is_taken: Callable[[TopicIdPartition], bool],
     unwanted: Collection[bytes] = (),
 ) -> ConsumerMember:
     """The member after its next step.  `owned` is what it says it still has, if it says so; `is_taken`, by others.
@@ -31,16 +32,18 @@ def reconcile(
             if owned is None or owned:
                 raise BrokerError(ErrorCode.FENCED_MEMBER_EPOCH, "The member is in a state that nobody knows.")
             epoch = target_epoch
-    wanted = {place for place in target if place[0] not in unwanted}
+    wanted = {partition for partition in target if partition[0] not in unwanted}
     return step(member, epoch, target_epoch, wanted, owned, is_taken)
 
 
-def without(member: ConsumerMember, unwanted: Collection[bytes], owned: Collection[Place] | None) -> ConsumerMember:
+def without(
+    member: ConsumerMember, unwanted: Collection[bytes], owned: Collection[TopicIdPartition] | None
+) -> ConsumerMember:
     """As it is, but for these topics."""
-    dropped = {place: since for place, since in member.assigned.items() if place[0] in unwanted}
+    dropped = {partition: since for partition, since in member.assigned.items() if partition[0] in unwanted}
     if not dropped:
         return member
-    keeps = {place: since for place, since in member.assigned.items() if place not in dropped}
+    keeps = {partition: since for partition, since in member.assigned.items() if partition not in dropped}
     gives = {**member.revoking, **dropped}
     if still_owns(owned, gives):
         return moved(member, MemberState.UNREVOKED_PARTITIONS, member.epoch, keeps, gives)
@@ -51,17 +54,17 @@ def step(
     member: ConsumerMember,
     epoch: int,
     target_epoch: int,
-    target: Collection[Place],
-    owned: Collection[Place] | None,
-    is_taken: Callable[[Place], bool],
+    target: Collection[TopicIdPartition],
+    owned: Collection[TopicIdPartition] | None,
+    is_taken: Callable[[TopicIdPartition], bool],
 ) -> ConsumerMember:
     wanted = set(target)
-    keeps = {place: since for place, since in member.assigned.items() if place in wanted}
-    gives = {place: since for place, since in member.assigned.items() if place not in wanted}
+    keeps = {partition: since for partition, since in member.assigned.items() if partition in wanted}
+    gives = {partition: since for partition, since in member.assigned.items() if partition not in wanted}
     if gives and still_owns(owned, gives):
         return moved(member, MemberState.UNREVOKED_PARTITIONS, epoch, keeps, gives)
     lacks = wanted - keeps.keys()
-    takes = {place: target_epoch for place in lacks if not is_taken(place)}
+    takes = {partition: target_epoch for partition in lacks if not is_taken(partition)}
     waits = len(takes) < len(lacks)
     state = MemberState.UNRELEASED_PARTITIONS if waits else MemberState.STABLE
     return moved(member, state, target_epoch, {**keeps, **takes}, {})
@@ -71,6 +74,6 @@ def moved(member: ConsumerMember, state: MemberState, epoch: int, assigned: Epoc
     return replace(member, state=state, previous_epoch=member.epoch, epoch=epoch, assigned=assigned, revoking=revoking)
 
 
-def still_owns(owned: Collection[Place] | None, places: Epochs) -> bool:
+def still_owns(owned: Collection[TopicIdPartition] | None, partitions: Epochs) -> bool:
     """Who does not say, may."""
-    return owned is None or any(place in places for place in owned)
+    return owned is None or any(partition in partitions for partition in owned)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from trilogue.broker.machines.effects import Put
+from trilogue.broker.names import TopicIdPartition
 from trilogue.wire.internal.consumer_groups import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -15,10 +16,7 @@ from trilogue.wire.internal.consumer_groups import (
     TopicPartitions,
 )
 
-Place = tuple[bytes, int]
-"""A partition: the id of its topic, and its number."""
-
-Epochs = Mapping[Place, int]
+Epochs = Mapping[TopicIdPartition, int]
 """Partitions, and since which epoch a member has each."""
 
 ClassicMetadata = ConsumerGroupMemberMetadataValue.ClassicMemberMetadata
@@ -109,7 +107,7 @@ def with_epochs(partitions: Epochs) -> list[TopicPartitions]:
     ]
 
 
-def from_records(topics: Iterable[TopicPartitions], epoch: int) -> dict[Place, int]:
+def from_records(topics: Iterable[TopicPartitions], epoch: int) -> dict[TopicIdPartition, int]:
     """`epoch` is for records of brokers that did not write since when."""
     found = {}
     for topic in topics:
@@ -119,15 +117,15 @@ def from_records(topics: Iterable[TopicPartitions], epoch: int) -> dict[Place, i
     return found
 
 
-def by_topic(places: Iterable[Place]) -> dict[bytes, list[int]]:
+def by_topic(partitions: Iterable[TopicIdPartition]) -> dict[bytes, list[int]]:
     found: dict[bytes, list[int]] = {}
-    for topic_id, index in sorted(places):
+    for topic_id, index in sorted(partitions):
         found.setdefault(topic_id, []).append(index)
     return found
 
 
-def put_target(group_id: str, member_id: str, places: Iterable[Place]) -> Put:
-    topics = [TargetPartitions(topic_id=each, partitions=indexes) for each, indexes in by_topic(places).items()]
+def put_target(group_id: str, member_id: str, partitions: Iterable[TopicIdPartition]) -> Put:
+    topics = [TargetPartitions(topic_id=each, partitions=indexes) for each, indexes in by_topic(partitions).items()]
     return Put(
         ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
         ConsumerGroupTargetAssignmentMemberValue(topic_partitions=topics),

@@ -21,7 +21,7 @@ class Parked(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Member:
+class ClassicMember:
     id: str
     instance_id: str | None
     client_id: str
@@ -74,7 +74,7 @@ class Member:
         )
 
     @classmethod
-    def from_record(cls, it: MemberMetadata, protocol: str | None) -> "Member":
+    def from_record(cls, it: MemberMetadata, protocol: str | None) -> "ClassicMember":
         rebalance_timeout_ms = it.session_timeout if it.rebalance_timeout == -1 else it.rebalance_timeout
         return cls(
             it.member_id,
@@ -92,12 +92,12 @@ def protocols_of(request: JoinGroupRequest) -> dict[str, bytes]:
     return {each.name: each.metadata for each in request.protocols}
 
 
-def common(members: Sequence[Member]) -> set[str]:
+def common(members: Sequence[ClassicMember]) -> set[str]:
     """The protocols that everybody can do."""
     return set.intersection(*(set(each.protocols) for each in members)) if members else set()
 
 
-def chosen(members: Sequence[Member]) -> str:
+def chosen(members: Sequence[ClassicMember]) -> str:
     """The protocol with the most votes, of those that everybody can do; the earliest voted for, if there are two."""
     candidates = common(members)
     votes: dict[str, int] = {}

@@ -3,19 +3,27 @@
 Whether a partition exists is looked up in the image.  The answer names topics as the request did: by id from v10 on.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
 from trilogue.broker.cluster.image import Image
+from trilogue.broker.groups.coordinator import GroupCoordinator, stores
 from trilogue.broker.groups.offsets import NEVER_MS, Committed, Offsets, tombstone
-from trilogue.broker.machines.effects import Put
+from trilogue.broker.groups.world import Caller, World
+from trilogue.broker.machines.effects import Effect, Put, Reply, effects
 from trilogue.wire.apis.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from trilogue.wire.apis.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from trilogue.wire.apis.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from trilogue.wire.apis.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
-from trilogue.wire.errors import ErrorCode
+from trilogue.wire.errors import BrokerError, ErrorCode
 from trilogue.wire.schema import ZERO_UUID
+
+GROUP_NOT_FOUND_SINCE = 9
+"""Since this OffsetCommit a group that is not there is called so; before, its generation was wrong."""
+
+BY_ID_SINCE = 10
+"""OffsetCommit and OffsetFetch name topics by id from here on."""
 
 UNKNOWN = -1
 """The offset of a partition that nothing was committed for."""
@@ -30,16 +38,66 @@ FetchPartition = OffsetFetchResponse.Group.Topic.Partition
 # -- committing ------------------------------------------------------------------------------------
 
 
+@effects
 def commit(
-    request: CommitRequest,
-    image: Image,
-    now_ms: int,
-    metadata_max: int,
-    *,
-    by_id: bool = False,
-    may: Callable[[bytes, int], ErrorCode] = lambda topic_id, index: ErrorCode.NONE,
+    coordinator: GroupCoordinator, now: float, request: OffsetCommitRequest, caller: Caller, ticket: Any
+) -> Iterator[Effect]:
+    member_id, epoch = request.member_id, request.generation_id_or_member_epoch
+    group = coordinator.groups.get(request.group_id)
+    code = ErrorCode.NONE
+    try:
+        if group is not None:
+            group.check_commit(member_id, request.group_instance_id, epoch, caller.version)
+            group.touch(now, member_id)
+        elif epoch >= 0:
+            found = caller.version >= GROUP_NOT_FOUND_SINCE
+            raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND if found else ErrorCode.ILLEGAL_GENERATION)
+    except BrokerError as error:
+        code = error.code
+
+    def may(topic_id: bytes, index: int) -> ErrorCode:
+        return code if code or group is None else group.may_commit(member_id, epoch, (topic_id, index))
+
+    puts, answer = weighed(request, coordinator.world, may, by_id=caller.version >= BY_ID_SINCE)
+    yield from stores(puts)
+    yield Reply(ticket, answer)
+
+
+@effects
+def commit_in_transaction(
+    coordinator: GroupCoordinator, now: float, request: TxnOffsetCommitRequest, caller: Caller, ticket: Any
+) -> Iterator[Effect]:
+    """Stored now, counted when the transaction is committed.  Members may commit in any state of the group."""
+    member_id, epoch = request.member_id, request.generation_id_or_member_epoch
+    group = coordinator.groups.get(request.group_id)
+    code = ErrorCode.NONE
+    try:
+        if group is not None:
+            group.check_commit_in_transaction(member_id, request.group_instance_id, epoch)
+        elif epoch >= 0:
+            raise BrokerError(ErrorCode.ILLEGAL_GENERATION)
+    except BrokerError as error:
+        code = error.code
+
+    def may(topic_id: bytes, index: int) -> ErrorCode:
+        told = code if code or group is None else group.may_commit(member_id, epoch, (topic_id, index))
+        # Producers do not know epochs.
+        return ErrorCode.ILLEGAL_GENERATION if told == ErrorCode.STALE_MEMBER_EPOCH else told
+
+    puts, answer = weighed(request, coordinator.world, may, by_id=False)
+    yield from stores(puts, request.producer_id, request.producer_epoch)
+    yield Reply(ticket, answer)
+
+
+def weighed(
+    request: CommitRequest, world: World, may: Callable[[bytes, int], ErrorCode], *, by_id: bool
 ) -> tuple[list[Put], CommitResponse]:
-    """The records that would commit this, and the answer if they are stored.  `may` has a word about each partition."""
+    """The records that would commit this, and the answer if they are stored.
+
+    `may` has a word about each partition that exists; one that does not is said not to, whatever the group says: Kafka
+    looks there first.
+    """
+    image, now_ms, metadata_max = world.image, world.clock(), world.config["offset.metadata.max.bytes"]
     puts: list[Put] = []
 
     def judge(name: str, topic_id: bytes, partition: Any) -> ErrorCode:
@@ -52,8 +110,8 @@ def commit(
         metadata = partition.committed_metadata or ""
         if utf16_units(metadata) > metadata_max:
             return ErrorCode.OFFSET_METADATA_TOO_LARGE
-        place = (name, partition.partition_index)
-        puts.append(committed(request, partition, metadata, now_ms, topic_id).put(request.group_id, place))
+        key = (name, partition.partition_index)
+        puts.append(committed(request, partition, metadata, now_ms, topic_id).put(request.group_id, key))
         return ErrorCode.NONE
 
     return puts, commit_answer(request, image, judge)
@@ -110,7 +168,27 @@ def utf16_units(text: str) -> int:
 # -- fetching --------------------------------------------------------------------------------------
 
 
+@effects
 def fetch(
+    coordinator: GroupCoordinator,
+    now: float,
+    asked: OffsetFetchRequest.Group,
+    stable: bool,
+    caller: Caller,
+    ticket: Any,
+) -> Iterator[Effect]:
+    """Of one group.  A group that is not there has committed nothing."""
+    try:
+        if group := coordinator.groups.get(asked.group_id):
+            group.check_fetch(asked.member_id, asked.member_epoch)
+    except BrokerError as error:
+        yield Reply(ticket, fetch_refusal(asked.group_id, error.code))
+        return
+    by_id = caller.version >= BY_ID_SINCE
+    yield Reply(ticket, fetched(asked, coordinator.offsets, coordinator.world.image, stable=stable, by_id=by_id))
+
+
+def fetched(
     asked: OffsetFetchRequest.Group, offsets: Offsets, image: Image, *, stable: bool, by_id: bool
 ) -> OffsetFetchResponse.Group:
     """What was committed.  `stable`: where a transaction may still change it, say so instead."""
@@ -131,11 +209,11 @@ def fetch(
 
     topics = []
     if asked.topics is None:
-        for name, places in groupby(sorted(known), key=lambda place: place[0]):
+        for name, partitions in groupby(sorted(known), key=lambda partition: partition[0]):
             topic = image.topics.get(name)
             if topic is None and by_id:
                 continue  # a topic that is gone has no id to be named by
-            found = [look(name, ZERO_UUID, index) for _, index in places]
+            found = [look(name, ZERO_UUID, index) for _, index in partitions]
             topics.append(FetchTopic(name=name, topic_id=topic.id if topic else ZERO_UUID, partitions=found))
     for asked_topic in asked.topics or ():
         if by_id and asked_topic.topic_id not in image.topic_names:
@@ -160,11 +238,24 @@ def fetch_refusal(group_id: str, code: ErrorCode) -> OffsetFetchResponse.Group:
 # -- deleting --------------------------------------------------------------------------------------
 
 
-def delete(
+@effects
+def delete(coordinator: GroupCoordinator, now: float, request: OffsetDeleteRequest, ticket: Any) -> Iterator[Effect]:
+    try:
+        group = coordinator.find(request.group_id)
+        group.check_offset_delete()
+    except BrokerError as error:
+        yield Reply(ticket, OffsetDeleteResponse(error_code=error.code, topics=[]))
+        return
+    puts, answer = deleted(request, coordinator.offsets, coordinator.world.image, group.is_subscribed_to)
+    yield from stores(puts)
+    yield Reply(ticket, answer)
+
+
+def deleted(
     request: OffsetDeleteRequest, offsets: Offsets, image: Image, is_subscribed: Callable[[str], bool]
 ) -> tuple[list[Put], OffsetDeleteResponse]:
     puts: list[Put] = []
-    known = offsets.places(request.group_id)
+    known = offsets.partitions(request.group_id)
 
     def judge(name: str, index: int) -> ErrorCode:
         if image.partition(name, index) is None:

@@ -1,22 +1,25 @@
 """From a classic group to a consumer group and back, while its members live (KIP-848, online migration).
 
-A consumer that heartbeats into a classic group of consumers makes it a consumer group; when the last such member is
-gone, the group is classic again.  Epochs continue generations, and the other way round.  These are the conversions and
-whether they may be made; `mixed.py` serves groups that are in between.
+A consumer that heartbeats into a classic group of consumers makes it a consumer group; when the last such member goes
+and others stay, the group is classic again.  Epochs continue generations, and the other way round.  These are the
+conversions and whether they may be made; `group.py` serves groups that are in between.
 """
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from trilogue.broker.cluster.image import Image
-from trilogue.broker.groups.classic import ClassicGroup
-from trilogue.broker.groups.classic_member import Member, chosen
-from trilogue.broker.groups.consumer_member import ClassicMetadata, ConsumerMember, Place, by_topic
-from trilogue.broker.groups.consumer_state import ConsumerState, fingerprint
-from trilogue.broker.groups.roster import CONSUMER, RECORD_VERSION
+from trilogue.broker.groups.classic.group import ClassicGroup
+from trilogue.broker.groups.classic.member import ClassicMember, chosen
+from trilogue.broker.groups.classic.state import CONSUMER, RECORD_VERSION
+from trilogue.broker.groups.consumer.member import ClassicMetadata, ConsumerMember, by_topic
+from trilogue.broker.groups.consumer.state import ConsumerState
+from trilogue.broker.groups.consumer.target import fingerprint
+from trilogue.broker.groups.group import Group
 from trilogue.broker.groups.subscription import read_assignment, read_subscription, version_of, write_assignment
 from trilogue.broker.groups.world import World
 from trilogue.broker.machines.effects import Put
+from trilogue.broker.names import TopicIdPartition
 from trilogue.wire.errors import BrokerError, ErrorCode, MalformedMessage
 from trilogue.wire.internal.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from trilogue.wire.internal.offsets import GroupMetadataKey, GroupMetadataValue
@@ -32,8 +35,10 @@ AT_ONCE_MS = 0
 # -- upgrades --------------------------------------------------------------------------------------
 
 
-def upgrade(group: ClassicGroup, into: ConsumerState, world: World) -> list[Put]:
+def upgrade(group: Group, into: ConsumerState, world: World) -> list[Put]:
     """What makes a classic group this consumer group, in Kafka's order.  Raises if that cannot be."""
+    if not isinstance(group, ClassicGroup):
+        raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.id} is not a consumer group.")
     check_upgrade(group, world)
     try:
         members = [to_consumer(each, group, world.image) for each in group.members.values()]
@@ -64,7 +69,7 @@ def refused(group_id: str, why: str) -> BrokerError:
     return BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, problem)
 
 
-def to_consumer(it: Member, group: ClassicGroup, image: Image) -> ConsumerMember:
+def to_consumer(it: ClassicMember, group: ClassicGroup, image: Image) -> ConsumerMember:
     """It has what it was last assigned, and has to join again if it was about to.  Raises MalformedMessage."""
     protocol = group.protocol or chosen(list(group.members.values()))
     told = read_subscription(it.protocols[protocol])
@@ -82,7 +87,7 @@ def to_consumer(it: Member, group: ClassicGroup, image: Image) -> ConsumerMember
         classic=classic_metadata(it.session_timeout_ms, it.protocols.items()),
         epoch=group.generation,
         previous_epoch=group.generation,
-        assigned=dict.fromkeys(places_of(given.assigned_partitions, image), group.generation),
+        assigned=dict.fromkeys(partitions_by_id(given.assigned_partitions, image), group.generation),
     )
 
 
@@ -91,7 +96,7 @@ def classic_metadata(session_timeout_ms: int, protocols: Iterable[tuple[str, byt
     return ClassicMetadata(session_timeout_ms=session_timeout_ms, supported_protocols=supported)
 
 
-def places_of(topics: Iterable[OwnedPartition | AssignedPartition], image: Image) -> set[Place]:
+def partitions_by_id(topics: Iterable[OwnedPartition | AssignedPartition], image: Image) -> set[TopicIdPartition]:
     """Partitions by name, by id.  Topics that are gone are left out."""
     return {
         (image.topics[each.topic].id, index)
@@ -108,7 +113,7 @@ class Heir(NamedTuple):
     """A member of the classic group to come, and what it is to have."""
 
     member: ConsumerMember
-    target: Collection[Place]
+    target: Collection[TopicIdPartition]
 
 
 def may_downgrade(stay: Sequence[ConsumerMember], go: Iterable[ConsumerMember], world: World) -> bool:
@@ -134,15 +139,17 @@ def downgrade(group: ConsumerState, heirs: Sequence[Heir], world: World) -> tupl
         current_state_timestamp=world.clock(),
         members=[each.to_record(protocol, assignments[each.id]) for each in members.values()],
     )
-    heir = ClassicGroup.load(group.id, value, world)
+    put = Put(GroupMetadataKey(group=group.id), value, RECORD_VERSION)
+    heir = ClassicGroup(group.id, world)
+    heir.replay(put, live=False)
     for member in heir.members.values():
         member.protocols = members[member.id].protocols  # a record has but the chosen one
-    return [*group.tombstones(), Put(GroupMetadataKey(group=group.id), value, RECORD_VERSION)], heir
+    return [*group.tombstones(), put], heir
 
 
-def to_classic(it: ConsumerMember) -> Member:
+def to_classic(it: ConsumerMember) -> ClassicMember:
     assert it.classic is not None
-    return Member(
+    return ClassicMember(
         it.id,
         it.instance_id,
         it.client_id,
@@ -160,9 +167,9 @@ def assignment(heir: Heir, protocol: str, image: Image) -> bytes:
     return write_assignment(by_name(heir.target, image), version_of(told))
 
 
-def by_name(places: Iterable[Place], image: Image) -> dict[str, list[int]]:
+def by_name(partitions: Iterable[TopicIdPartition], image: Image) -> dict[str, list[int]]:
     return {
         image.topic_names[topic_id]: indexes
-        for topic_id, indexes in by_topic(places).items()
+        for topic_id, indexes in by_topic(partitions).items()
         if topic_id in image.topic_names
     }

@@ -1,0 +1,1 @@
+"""Groups whose members share out the work among themselves: one of them leads, and assigns."""
