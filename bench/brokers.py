@@ -106,17 +106,20 @@ class Broker:
         self.ask(DeleteTopicsRequest(topic_names=[topic], timeout_ms=60_000), 4)
 
 
+OURS = str(Path(sys.executable).with_name("trilogue"))
+
+
 class Ours(Broker):
     name = "trilogue"
 
-    def __init__(self, folder: Path, **settings: str) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, *, name: str = name, command: str = OURS, **settings: str) -> None:
+        self._folder, self.name, self._command = folder, name, command
         self._settings = {**SETTINGS, **{name.replace("_", "."): value for name, value in settings.items()}}
 
     def start(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         port_file = self._folder / "port"
-        command = [str(Path(sys.executable).with_name("trilogue")), "start", "--port=0", f"--port-file={port_file}"]
+        command = [self._command, "start", "--port=0", f"--port-file={port_file}"]
         command += [f"--data={self._folder / 'data'}"]
         command += [f"--set={name}={value}" for name, value in self._settings.items()]
         # As installed, where modules are compiled; whatever this environment says about writing bytecode.

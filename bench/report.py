@@ -179,11 +179,21 @@ def as_json(rows: Sequence[Row], grown: Sequence[Grown], known: dict[str, Any]) 
     return json.dumps({**known, "rows": told, "growth": [each._asdict() for each in grown]}, indent=1)
 
 
+NOTES = "<!-- notes: by hand, kept by `make bench` -->"
+
+
+def notes(path: Path) -> str:
+    """What was written by hand below the tables."""
+    _, mark, rest = path.read_text().partition(NOTES) if path.exists() else ("", "", "")
+    return f"\n{mark}{rest}" if mark else ""
+
+
 def write(rows: Sequence[Row], grown: Sequence[Grown], rounds: int, folder: Path) -> None:
     known = facts(rounds)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "performance.json").write_text(as_json(rows, grown, known) + "\n")
-    (folder / "performance.md").write_text(markdown(rows, grown, known))
+    page = folder / "performance.md"
+    page.write_text(markdown(rows, grown, known) + notes(page))
     if any(row.figure.target is not None for row in rows):
         plot(rows, folder / "performance.png")
     print(f"written: {folder}/performance.md, .json and .png", file=sys.stderr)

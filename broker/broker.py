@@ -57,7 +57,7 @@ class Broker:
         self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], chance)
         self.groups = Runner(
             OFFSETS_TOPIC,
-            lambda index: GroupCoordinator(index, self),
+            lambda index: GroupCoordinator(self),
             replicas=self.replicas,
             tasks=tasks,
             clock=clock,

@@ -34,8 +34,8 @@ KIND_OF: dict[type[Key], type[Group]] = {key: kind for kind in KINDS for key in 
 class GroupCoordinator:
     """See `effects.Machine`."""
 
-    def __init__(self, index: int, world: World) -> None:
-        self._index, self.world = index, world
+    def __init__(self, world: World) -> None:
+        self.world = world
         self.groups: dict[str, Group] = {}
         """By id."""
         self.offsets = Offsets()

@@ -91,7 +91,7 @@ class Stage:
 
     def open(self):
         """As after a restart: everything that is known is in the log."""
-        self.machine = GroupCoordinator(0, self.world)
+        self.machine = GroupCoordinator(self.world)
         for offset, entry in enumerate(self.log):
             match entry:
                 case (put, producer_id):
