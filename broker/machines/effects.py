@@ -1,6 +1,6 @@
 """What a machine may ask for, and what it is told.
 
-A machine is pure: it is told what happened and when, and returns what to do, in order.  `runner.py` does it.
+A machine is pure: it is told what happened and when, and returns what to do, in order.  `shard.py` does it.
 """
 
 from collections.abc import Callable, Iterator

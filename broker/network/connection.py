@@ -61,8 +61,8 @@ class Connection:
         self._asked = (0, 0)
         """Its version and correlation id."""
         self._repeats: Repeats | None = None
-        """Of the first API asked for that has templates."""
-        self._templates: Templates
+        self._templates: Templates | None = None
+        """Of the first API asked for that has any."""
         self.tail: bytearray | None = None
         """The beginning of a frame whose end has not arrived; its first `tail_size` bytes are it."""
         self.tail_size = 0
@@ -128,7 +128,8 @@ class Connection:
         answer: Answer | bytearray
         peer = self.peer
         api = None
-        if self._repeats is not None and (recalled := self._templates.recall(frame)) is not None:
+        if self._templates is not None and (recalled := self._templates.recall(frame)) is not None:
+            assert self._repeats is not None
             template, correlation_id = recalled
             version = peer.version = template.version
             peer.client_id = template.client_id
@@ -142,7 +143,7 @@ class Connection:
             peer.version, peer.client_id = version, client_id
             request = request_reader(api.request, version)(frame, at)
             if api.repeats is not None:
-                if self._repeats is None:
+                if self._templates is None:
                     self._repeats, self._templates = api.repeats, api.repeats.templates()
                 if self._repeats is api.repeats:
                     self._templates.learn(frame, header, request)

@@ -104,9 +104,8 @@ class Tasks:
         self._listeners += ((sock, listener) for sock in listener.sockets)
 
     async def run(self) -> None:
-        async with trio.open_nursery() as accepting:
-            for sock, listener in self._listeners:
-                accepting.start_soon(self._accept, sock, listener)
+        for sock, listener in self._listeners:
+            self._nursery.start_soon(self._accept, sock, listener)
 
     async def sweep(self) -> None:
         await self._guests.sweep()

@@ -19,7 +19,7 @@ class Transport(Protocol):
         ...
 
     async def run(self) -> None:
-        """Let clients in and serve them, until we stop listening."""
+        """Let clients in and serve them."""
         ...
 
     async def sweep(self) -> None:
@@ -36,7 +36,7 @@ class Transport(Protocol):
 
 
 def open_transport(broker: Broker, nursery: trio.Nursery) -> Transport:
-    """Connections' tasks live in the nursery."""
+    """What it does in tasks of their own lives in the nursery, until it is told to stop listening."""
     there = GATE if hasattr(select, "epoll") else TASKS
     wanted = os.environ.get(VARIABLE) or broker.config[SETTING]
     if wanted == AUTO:
