@@ -110,7 +110,7 @@ class Indirect:
             self._strike_out()
 
     def _strike_out(self) -> None:
-        """Forget what was let go.  If somebody else has the table, it is he who does it, when he gives it back."""
+        """Forget what was let go.  Whoever else has the table does it when giving it back."""
         while self._let_go and self._table.acquire(blocking=False):
             try:
                 while self._let_go:
@@ -205,7 +205,7 @@ class Indirect:
                 self._patiently(lambda: os.unlink(path))
 
     def rmtree(self, path: str) -> None:
-        """Not patient: what stays is found again, and removed, when the broker next starts."""
+        """Not patient: what stays has a name that nobody wants."""
         for folder, _, files in os.walk(path, topdown=False):
             with self._alone():
                 for name in files:

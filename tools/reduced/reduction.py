@@ -10,7 +10,7 @@ import importlib.abc
 import importlib.machinery
 import os
 import select
-import selectors  # noqa: F401  before `select` loses what the best selectors are made of
+import selectors  # before `select` loses what the best selectors are made of
 import shutil
 import socket
 import stat
@@ -52,6 +52,7 @@ def apply() -> None:
 
 def spare() -> None:
     """What the standard library and trio do on Linux, and would not do on Windows."""
+    selectors.select = true_select  # type: ignore[attr-defined]
     tempfile._os = true_os  # type: ignore[attr-defined]  # it removes files while they are open
     shutil._USE_CP_SENDFILE = shutil._use_fd_functions = False  # type: ignore[attr-defined]
     shutil.disk_usage = disk_usage  # type: ignore[assignment]

@@ -78,10 +78,13 @@ def test_what_is_refused(refused, tmp_path):
 
 def test_what_goes_on_as_before(tmp_path):
     script = (
-        "import os, shutil, socket, subprocess, sys, tempfile, trio\n"
+        "import os, selectors, shutil, socket, subprocess, sys, tempfile, trio\n"
         "trio.run(trio.sleep, 0)\n"
         "one, other = socket.socketpair()\n"
-        "one.send(b'x'), other.recv(1)\n"
+        "one.send(b'x')\n"
+        "with selectors.DefaultSelector() as selector:\n"
+        "    selector.register(other, selectors.EVENT_READ)\n"
+        "    assert selector.select(10)\n"
         "with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as file:\n"
         "    shutil.copyfile(sys.executable, os.path.join(folder, 'copy'))\n"
         "    os.replace(os.path.join(folder, 'copy'), os.path.join(folder, 'moved'))\n"
