@@ -135,7 +135,9 @@ def bind(address: Address) -> list[socket.socket]:
 def listen(family: int, where: tuple[str | int, int], *, both: bool = False) -> socket.socket:
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Windows means by the one option what others mean by the other: that nobody else may have the port.
+        exclusive: int | None = getattr(socket, "SO_EXCLUSIVEADDRUSE", None)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR if exclusive is None else exclusive, 1)
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if both else 1)
         sock.setblocking(False)

@@ -4,8 +4,11 @@ import contextlib
 import select
 
 import pytest
+from posix_only import posix_only
 
 from trilogue.broker.network.timerfd import TimerFd
+
+pytestmark = posix_only("the gate's timer is Linux's")
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import logging
 import random
-import select
 import socket
 import time
 
@@ -26,10 +25,8 @@ from trilogue.wire.records import Record, batches, build
 HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 
 
-@pytest.fixture(scope="module", params=["gate", "tasks"])
+@pytest.fixture(scope="module", params=[pytest.param("gate", marks=posix_only("the gate needs epoll")), "tasks"])
 def transport(request):
-    if request.param == "gate" and not hasattr(select, "epoll"):
-        pytest.skip("the gate needs epoll, which this system has not")
     return request.param
 
 
