@@ -15,7 +15,6 @@ from trilogue.storage import system
 from trilogue.storage.directory import DataDirectory
 from trilogue.storage.log import Log
 from trilogue.storage.move import ON_THE_SPOT_BYTES, ROUNDS_MAX, Move, remove_unfinished
-from trilogue.wire.errors import BrokerError, ErrorCode
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +30,7 @@ class Replicas:
     ) -> None:
         self._node_id, self.directories, self._clock_ms = node_id, directories, clock_ms
         self._chance, self._config = chance, config
-        self._partitions: dict[TopicPartition, Partition] = {}
+        self.partitions: dict[TopicPartition, Partition] = {}
         self._homes: dict[TopicPartition, DataDirectory] = {}
         self.doomed: list[tuple[float, DataDirectory, str]] = []
         """When to remove which folder of a deleted partition."""
@@ -49,19 +48,10 @@ class Replicas:
     # -- finding -------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Partition]:
-        return iter(self._partitions.values())
+        return iter(self.partitions.values())
 
     def find(self, topic: str, index: int) -> Partition | None:
-        return self._partitions.get((topic, index))
-
-    def leader(self, topic: str, index: int) -> Partition:
-        """The partition, if we lead it; what a client hears otherwise."""
-        found = self._partitions.get((topic, index))
-        if found is None:
-            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if not found.leads:
-            found.check_leader()
-        return found
+        return self.partitions.get((topic, index))
 
     def home(self, key: TopicPartition) -> DataDirectory:
         return self._homes[key]
@@ -84,7 +74,7 @@ class Replicas:
         for index, state in enumerate(topic.partitions):
             if self._node_id not in state.replicas:
                 continue
-            found = self._partitions.get((topic.name, index))
+            found = self.partitions.get((topic.name, index))
             if found is None:
                 try:
                     found = self._open(topic, index, image)
@@ -108,7 +98,7 @@ class Replicas:
         partition = Partition(
             self._node_id, topic.name, index, topic.id, log, high_watermark, config["min.insync.replicas"]
         )
-        self._partitions[key] = partition
+        self.partitions[key] = partition
         self._homes[key] = home
         return partition
 
@@ -122,7 +112,7 @@ class Replicas:
 
     def _remove(self, topic: Topic) -> None:
         for index in range(len(topic.partitions)):
-            partition = self._partitions.pop((topic.name, index), None)
+            partition = self.partitions.pop((topic.name, index), None)
             if partition is None:
                 continue
             home = self._homes.pop((topic.name, index))
@@ -189,7 +179,7 @@ class Replicas:
                 if move.size(files) <= ON_THE_SPOT_BYTES or move.rounds > ROUNDS_MAX:
                     break
                 await trio.to_thread.run_sync(move.copy, files)
-                if self.moves.get(key) is not move or self._partitions.get(key) is not partition:
+                if self.moves.get(key) is not move or self.partitions.get(key) is not partition:
                     return
             old, home = partition.log, self._homes[key]
             partition.log = move.change_over(self._clock_ms())
@@ -205,13 +195,11 @@ class Replicas:
     # -- ending --------------------------------------------------------------------------------
 
     def logs_in(self, directory: DataDirectory) -> dict[TopicPartition, Log]:
-        return {key: partition.log for key, partition in self._partitions.items() if self._homes[key] is directory}
+        return {key: partition.log for key, partition in self.partitions.items() if self._homes[key] is directory}
 
     def high_watermarks_in(self, directory: DataDirectory) -> dict[TopicPartition, int]:
         return {
-            key: partition.high_watermark
-            for key, partition in self._partitions.items()
-            if self._homes[key] is directory
+            key: partition.high_watermark for key, partition in self.partitions.items() if self._homes[key] is directory
         }
 
     def failed(self, partition: Partition, error: OSError) -> None:

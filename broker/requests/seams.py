@@ -13,11 +13,17 @@ from trilogue.broker.cluster.controller import Controller
 from trilogue.broker.partitions.partition import Partition
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.security.operations import Operation
+from trilogue.wire.errors import BrokerError, ErrorCode
 
 
 def led_partition(broker: Broker, peer: Peer | None, operation: Operation, topic: str, index: int) -> Partition:
     """The partition, if we lead it; raises what a client hears otherwise."""
-    return broker.replicas.leader(topic, index)
+    found = broker.replicas.partitions.get((topic, index))
+    if found is None:
+        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if not found.leads:
+        found.check_leader()
+    return found
 
 
 def controller(broker: Broker, peer: Peer | None, operation: Operation) -> Controller:

@@ -136,7 +136,7 @@ def test_time_aborts_what_takes_too_long_and_forgets_who_is_silent():
             writing = write("shop", me.producer_id, 0, 0, ("orders", 0), b"slow")
             answer = await ask(broker, writing, 12)
             assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
-            partition = broker.replicas.leader("orders", 0)
+            partition = broker.replicas.find("orders", 0)
 
             await trio.sleep(59.9)
             assert (await state_of(broker, "shop"), partition.last_stable_offset) == (("Ongoing", 0), 0)
@@ -236,7 +236,7 @@ def test_markers_for_very_many_partitions_are_left_to_a_task(tmp_path):
             with trio.fail_after(5):
                 await trio.testing.wait_all_tasks_blocked(0.05)
             assert await state_of(broker, "shop") == ("CompleteCommit", 0)
-            ends = {broker.replicas.leader("wide", index).log.end_offset for index in range(AT_ONCE + 1)}
+            ends = {broker.replicas.find("wide", index).log.end_offset for index in range(AT_ONCE + 1)}
             assert ends == {1}
 
     trio.run(main)
