@@ -75,13 +75,15 @@ class Row(NamedTuple):
 def measure(
     trial: Trial, brokers: Sequence[Broker], rounds: int, before_each: Callable[[], None] = lambda: None
 ) -> list[Row]:
-    """A, B, A, B, ...; the first turn of each warms it up and does not count."""
+    """A, B, B, A, A, ...: neither is always the one that comes after the other.  The first turn of each warms it up and
+    does not count."""
     values: list[dict[str, list[float]]] = [{each.key: [] for each in trial.figures} for _ in brokers]
     try:
         for broker in brokers:
             trial.prepare(broker)
         for number in range(rounds + 1):
-            for broker, kept in zip(brokers, values, strict=True):
+            turns = list(zip(brokers, values, strict=True))
+            for broker, kept in turns if number % 2 else reversed(turns):
                 before_each()
                 with held(each for each in brokers if trial.alone and each is not broker):
                     found = trial.run(broker)

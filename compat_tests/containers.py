@@ -17,6 +17,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import apache
+import debian
 import docker
 import docker.errors
 from testcontainers.core.config import ConnectionMode, testcontainers_config
@@ -169,12 +170,10 @@ def import_base(client: docker.DockerClient) -> str:
 
 def root_file_system() -> Path:
     """A tar file with a small Debian and its Python, made once."""
-    command = [sys.executable, ROOT / "tools" / "debian.py", SUITE]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        reason = done.stderr.strip().splitlines()[-1].removeprefix("debian: ")
-        raise NoEngine(f"no image registry is reachable, and no Debian can be made: {reason}")
-    return Path(done.stdout.strip())
+    try:
+        return debian.root_file_system(SUITE)
+    except (debian.Missing, RuntimeError) as problem:
+        raise NoEngine(f"no image registry is reachable, and no Debian can be made: {problem}") from None
 
 
 class Trilogue:

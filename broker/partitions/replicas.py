@@ -39,6 +39,7 @@ class Replicas:
         self._on_disk: dict[TopicPartition, DataDirectory] = {}
         for directory in directories:
             remove_unfinished(directory)
+            self.doomed += ((0, directory, folder) for folder in directory.leftovers())
             for key in directory.partitions():
                 if key in self._on_disk:  # we ended while it changed over, and both are complete
                     self._put_aside(directory, key)

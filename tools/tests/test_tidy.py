@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 CLIENTS = {"pytest", "kafka", "confluent_kafka", "aiokafka", "pyspark", "py4j"}
-CLIENTS |= {"testcontainers", "docker", "jars", "apache", "clients"}
+CLIENTS |= {"testcontainers", "docker", "jars", "apache", "clients", "debian"}
 
 # Who may know whom: our own folders first, then other people's packages.  The longest path that fits counts.
 MAY_IMPORT = {
