@@ -99,12 +99,12 @@ async def serve(
             )
             server = Server(broker, listeners)
             ending.callback(close_logs, broker)
-            await live(server, home.cluster_id, task_status)
+            await live(server, home.cluster_id, ending, task_status)
             tasks.cancel_scope.cancel()
     server.stopped.set()
 
 
-async def live(server: Server, cluster_id: str, task_status: trio.TaskStatus[Server]) -> None:
+async def live(server: Server, cluster_id: str, ending: AsyncExitStack, task_status: trio.TaskStatus[Server]) -> None:
     broker, upkeep = server.broker, server.broker.upkeep
     tasks = broker.tasks
     await introduce_cluster(broker, cluster_id)
@@ -117,6 +117,7 @@ async def live(server: Server, cluster_id: str, task_status: trio.TaskStatus[Ser
     await register(server)
     async with trio.open_nursery() as connections:
         transport = open_transport(broker, connections)
+        ending.callback(transport.close)
         for listener in server.listeners:
             transport.add(listener)
         tasks.start_soon(transport.run)
@@ -131,7 +132,6 @@ async def live(server: Server, cluster_id: str, task_status: trio.TaskStatus[Ser
         for partition in broker.replicas:
             partition.ring()  # whoever waits for data gets what there is
         connections.cancel_scope.deadline = trio.current_time() + GRACE_SECONDS
-    transport.close()
 
 
 def close_logs(broker: Broker) -> None:
