@@ -3,9 +3,13 @@
 sockets bound -> directories locked -> store opened -> store read, logs recovered -> registered -> clients let in
 """
 
+import json
+import logging
+import os
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import NamedTuple
@@ -27,12 +31,17 @@ from trilogue.storage.directory import DataDirectory, DirectoryInUse, WrongDirec
 from trilogue.storage.files import OpenFiles
 from trilogue.wire.ids import uuid_text
 
+logger = logging.getLogger(__name__)
+
 METADATA_FILE = "metadata.sqlite"
 GRACE_SECONDS = 0.3
 """How long answers in flight may take when we stop."""
 
 FLUSH_SECONDS = 1.0
 """How often it is looked for what `flush.ms` asks for."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
+"""Seconds until a task of ours that has failed is begun again."""
 
 FIRST_NODE_ID = 1
 """Of a broker that is not told who it is."""
@@ -80,11 +89,14 @@ async def serve(
         listeners = open_listeners(config)
         ending.callback(close_listeners, listeners)
         home = open_home(config, chance)
+        own = store is None
         if store is None:
             store = open_store(home.directories)
             ending.callback(store.close)
         session = store.session()
         ending.push_async_callback(end_session, session)
+        if own:
+            await refuse_foreign_store(session, home)
         async with trio.open_nursery() as tasks:
             broker = Broker(
                 config,
@@ -110,10 +122,13 @@ async def live(server: Server, cluster_id: str, ending: AsyncExitStack, task_sta
     await introduce_cluster(broker, cluster_id)
     await broker.view.load()
     broker.replicas.put_strays_aside(broker.image)
-    tasks.start_soon(broker.groups.run)
-    tasks.start_soon(broker.transactions.run)
-    tasks.start_soon(broker.view.follow)
-    tasks.start_soon(broker.controller.run)
+    for name, work in (
+        ("groups", broker.groups.run),
+        ("transactions", broker.transactions.run),
+        ("following the store", broker.view.follow),
+        ("the controller", broker.controller.run),
+    ):
+        tasks.start_soon(supervised, name, work)
     await register(server)
     async with trio.open_nursery() as connections:
         transport = open_transport(broker, connections)
@@ -121,11 +136,14 @@ async def live(server: Server, cluster_id: str, ending: AsyncExitStack, task_sta
         for listener in server.listeners:
             transport.add(listener)
         tasks.start_soon(transport.run)
-        tasks.start_soon(transport.sweep)
-        tasks.start_soon(every, broker, "log.retention.check.interval.ms", upkeep.expire)
-        tasks.start_soon(every, broker, "log.cleaner.backoff.ms", upkeep.compact)
-        tasks.start_soon(every, broker, "replica.high.watermark.checkpoint.interval.ms", upkeep.checkpoint)
-        tasks.start_soon(flush_regularly, broker)
+        for name, work in (
+            ("sweeping connections", transport.sweep),
+            ("retention", partial(every, broker, "log.retention.check.interval.ms", upkeep.expire)),
+            ("compaction", partial(every, broker, "log.cleaner.backoff.ms", upkeep.compact)),
+            ("checkpoints", partial(every, broker, "replica.high.watermark.checkpoint.interval.ms", upkeep.checkpoint)),
+            ("flushing", partial(flush_regularly, broker)),
+        ):
+            tasks.start_soon(supervised, name, work)
         task_status.started(server)
         await server.stop_asked.wait()
         transport.stop_listening()
@@ -142,6 +160,22 @@ def close_logs(broker: Broker) -> None:
 async def end_session(session: Session) -> None:
     with trio.CancelScope(shield=True):
         await session.close()
+
+
+async def supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:
+    """What fails is said and begun again, after a pause that grows while it goes on failing: no bug in one of the
+    broker's own tasks ends all the others."""
+    pause = FIRST_PAUSE
+    while True:
+        begun = trio.current_time()
+        try:
+            return await work()
+        except Exception:
+            if trio.current_time() - begun > LONGEST_PAUSE:
+                pause = FIRST_PAUSE  # it was well for a long time
+            logger.exception("%s failed, and is begun again in %g s", name, pause)
+        await trio.sleep(pause)
+        pause = min(pause * 2, LONGEST_PAUSE)
 
 
 async def every(broker: Broker, setting: str, work: Callable[[], Awaitable[None]]) -> None:
@@ -171,6 +205,7 @@ def open_home(config: BrokerConfig, chance: random.Random) -> Home:
     node_id = config["node.id"] if config["node.id"] >= 0 else FIRST_NODE_ID
     paths = config["log.dirs"] or config["log.dir"]
     pool = OpenFiles()
+    refuse_twins(paths)
     try:
         cluster_id = known_cluster_id(paths) or uuid_text(chance.randbytes(16))
         directories = [
@@ -184,6 +219,16 @@ def open_home(config: BrokerConfig, chance: random.Random) -> Home:
             f"cannot use {error.filename or paths}: {error.strerror}; choose another with --data"
         ) from None
     return Home(node_id, cluster_id, directories)
+
+
+def refuse_twins(paths: Sequence[str]) -> None:
+    """One directory under two names would have every partition twice, and so put one of each aside."""
+    found: dict[str, str] = {}
+    for path in paths:
+        real = os.path.normcase(os.path.realpath(path))
+        if real in found:
+            raise CannotStart(f"log.dirs: {found[real]} and {path} are one directory; name it once")
+        found[real] = path
 
 
 def known_cluster_id(paths: Sequence[str]) -> str | None:
@@ -205,6 +250,17 @@ def open_store(directories: Sequence[DataDirectory]) -> LocalStore:
         return LocalStore(file)
     except OSError as error:
         raise CannotStart(f"{error}: choose another directory with --data") from None
+
+
+async def refuse_foreign_store(session: Session, home: Home) -> None:
+    """Of a store that is not theirs, all partitions in these directories would be strays."""
+    file = Path(home.directories[0].path, METADATA_FILE)
+    node = await session.read(CLUSTER_ID)
+    if node is None:
+        if any(each.partitions() for each in home.directories):
+            raise CannotStart(f"{file} is empty, and there are partitions beside it: bring back the one they belong to")
+    elif (theirs := json.loads(node.data)["id"]) != home.cluster_id:
+        raise CannotStart(f"{file} is of cluster {theirs}, and what lies beside it of cluster {home.cluster_id}")
 
 
 # -- the cluster -----------------------------------------------------------------------------------

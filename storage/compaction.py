@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from trilogue.storage.aborted import AbortedTransaction
+from trilogue.storage.config import FOREVER
 from trilogue.storage.files import Bytes
 from trilogue.wire.records import Batch, ControlType, Header, Record, emptied, end_transaction, rebuild
 
@@ -146,7 +147,8 @@ class Filter:
         if not kept:
             return emptied(header) if self._empty_stays(header) else None
         if wants_horizon and horizon is None:
-            return rebuild(header, kept, delete_horizon_ms=self._now_ms + self._delete_retention_ms)
+            horizon = min(self._now_ms + self._delete_retention_ms, FOREVER)  # it has to fit into the header
+            return rebuild(header, kept, delete_horizon_ms=horizon)
         if len(kept) == header.count:
             return batch.view
         return rebuild(header, kept, delete_horizon_ms=horizon)

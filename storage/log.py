@@ -22,6 +22,7 @@ from trilogue.storage.index import TIME_ENTRY
 from trilogue.storage.lookup import Found
 from trilogue.storage.producers import SEQUENCE_MASK, Origin, Producer
 from trilogue.storage.replay import take_over
+from trilogue.storage.scan import Damaged
 from trilogue.storage.segment import LARGEST_RELATIVE_OFFSET, Segment
 from trilogue.storage.slices import Slice
 from trilogue.storage.upkeep import Upkeep
@@ -359,6 +360,14 @@ class Log(Upkeep):
                     if batch.header.base_offset >= end:
                         return
                     yield batch
+
+    def salvage(self) -> Iterator[Batch | Damaged]:
+        """Every batch that can be read and has its checksum, and between them what cannot: coordinators go on without
+        it.  A batch is valid until the next is asked for."""
+        for segment in self._chain.segments[self._chain.number_for(self.start_offset) :]:
+            for found in segment.salvage():
+                if isinstance(found, Damaged) or found.header.last_offset >= self.start_offset:
+                    yield found
 
     def offset_for_timestamp(self, timestamp: int, up_to: int | None = None) -> Found | None:
         """The first record that is not older than `timestamp`, below `up_to`; also inside compressed

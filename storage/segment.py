@@ -223,6 +223,19 @@ class Segment:
         """(position, batch) of every batch from `position` on; each valid until the next is asked for."""
         return batches(self.file.open(), position, self.size)
 
+    def salvage(self) -> Iterator[Batch | Damaged]:
+        """The same, with what cannot be read in between.  Behind that, the index knows where to go on."""
+        begin: int | None = 0
+        while begin is not None:
+            try:
+                for position, batch in self.batches(begin):
+                    yield batch if batch.crc_ok() else Damaged(position, "a batch whose checksum is another")
+                return
+            except Damaged as damage:
+                yield damage
+                indexed = (self.index.at(number)[1] for number in range(self.index.count))
+                begin = next((each for each in indexed if damage.position < each < self.size), None)
+
     def find(self, offset: int) -> tuple[int, Header] | None:
         """Where the batch begins that holds `offset`, or the first after it; None if the segment ends
         before."""
@@ -287,9 +300,12 @@ class Segment:
         return found is not None and found[1].base_offset <= offset and found[1].max_timestamp == timestamp
 
     def rolling_timestamp(self) -> int:
-        """The timestamp its age is counted from: that of its first batch; -1 if there is none."""
+        """The timestamp its age is counted from: that of its first batch; -1 if there is none, or none to be read."""
         if self.first_timestamp is None:
-            self.first_timestamp = next((header.max_timestamp for _, header in self.headers()), None)
+            try:
+                self.first_timestamp = next((header.max_timestamp for _, header in self.headers()), None)
+            except Damaged:
+                self.first_timestamp = NO_TIMESTAMP  # its age is counted from when it was made
         return NO_TIMESTAMP if self.first_timestamp is None else self.first_timestamp
 
     def end(self) -> int:

@@ -13,6 +13,7 @@ EXPIRING_RECORD_VERSION = 1
 """The only one that knows when an offset is to be forgotten, which clients could say up to OffsetCommit v4."""
 
 NEVER_MS = -1
+LATEST_MS = 2**63 - 1
 
 
 class Committed(NamedTuple):

@@ -15,8 +15,8 @@ from trilogue.wire.errors import BrokerError, ErrorCode
 
 logger = logging.getLogger(__name__)
 
-AGAIN_SECONDS = 1.0
-"""After this a shard that could not be written is loaded anew."""
+AGAIN_SECONDS, AGAIN_SECONDS_MAX = 1.0, 60.0
+"""After this a shard that was given up is loaded anew; twice as long each time that it fails again."""
 
 M = TypeVar("M", bound=Machine)
 
@@ -38,6 +38,8 @@ class Runner(Generic[M]):
         self.tasks, self.clock, self.send = tasks, clock, send
         self._image = Image()
         self._shards: dict[int, Shard[M]] = {}
+        self._given_up: dict[int, int] = {}
+        """How often in a row each shard was given up."""
         self._stirred = trio.Event()
         self._wake_at = inf
 
@@ -95,14 +97,22 @@ class Runner(Generic[M]):
         except OSError as error:
             logger.error("%s: cannot be read: %s", shard.partition, error)
             shard.give_up()
+        except Exception:
+            logger.exception("%s: cannot be loaded", shard.partition)
+            shard.give_up()
         self.expect(shard.machine.deadline)
 
-    def try_again(self) -> None:
-        """A shard was given up; if it is still ours after a while, it is loaded anew."""
-        self.tasks.start_soon(self._update_later)
+    def began(self, index: int) -> None:
+        """A shard is well."""
+        self._given_up.pop(index, None)
 
-    async def _update_later(self) -> None:
-        await trio.sleep(AGAIN_SECONDS)
+    def try_again(self, index: int) -> None:
+        """A shard was given up; if it is still ours after a while, it is loaded anew."""
+        times = self._given_up[index] = self._given_up.get(index, 0) + 1
+        self.tasks.start_soon(self._update_later, min(AGAIN_SECONDS * 2 ** (times - 1), AGAIN_SECONDS_MAX))
+
+    async def _update_later(self, seconds: float) -> None:
+        await trio.sleep(seconds)
         self.update(self._image)
 
     async def run(self) -> None:
@@ -116,4 +126,8 @@ class Runner(Generic[M]):
                 continue
             now = trio.current_time()
             for shard in self.shards():
-                shard.tick(now)
+                try:
+                    shard.tick(now)
+                except Exception:
+                    logger.exception("%s: given up, for what it does when time passes", shard.partition)
+                    shard.give_up()

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import trio
 
-from trilogue.broker.machines.effects import Effect, Machine, Put, Reply, Send, Store
+from trilogue.broker.machines.effects import Effect, Machine, Reply, Send, Store
 from trilogue.broker.machines.records import from_record, to_records
 from trilogue.broker.partitions.partition import Partition
 from trilogue.broker.requests.later import Later
 from trilogue.storage.producers import Origin
+from trilogue.storage.scan import Damaged
 from trilogue.wire.errors import BrokerError, ErrorCode, MalformedMessage
-from trilogue.wire.records import Batch, ControlType, build, end_transaction
+from trilogue.wire.records import Batch, ControlType, Record, build, end_transaction
 
 if TYPE_CHECKING:
     from trilogue.broker.machines.runner import Runner
@@ -171,7 +172,7 @@ class Shard(Generic[M]):
     def give_up(self) -> None:
         """We do not speak for this shard any more: whoever waits has to ask elsewhere, or here after a while."""
         self.active, self.given_up = False, True
-        self._runner.try_again()
+        self._runner.try_again(self.partition.index)
         for ticket in self._waiting:
             if not ticket.settled:
                 ticket.settle(ticket.refuse(ErrorCode.NOT_COORDINATOR), 0)
@@ -181,9 +182,11 @@ class Shard(Generic[M]):
 
     async def load(self) -> None:
         """Replay everything that is in the log.  Yields now and then; the log may be long."""
-        log = self.partition.log
-        for number, batch in enumerate(log.batches(log.start_offset)):
-            self.replay(batch)
+        for number, found in enumerate(self.partition.log.salvage()):
+            if isinstance(found, Damaged):
+                logger.error("%s: damaged, and loaded without what is there: %s", self.partition, found)
+            else:
+                self.replay(found)
             if number % BATCHES_PER_TURN == BATCHES_PER_TURN - 1:
                 await trio.lowlevel.checkpoint()
                 if self.partition.leader_epoch != self.epoch:
@@ -193,24 +196,28 @@ class Shard(Generic[M]):
     def begin(self) -> None:
         """The machine knows all that is in the log: requests may come."""
         self.active, self._stored = True, self.partition.log.end_offset
+        self._runner.began(self.partition.index)
         self.carry_out(self.machine.loaded(trio.current_time()))
 
     def replay(self, batch: Batch) -> None:
+        """What makes no sense is passed over: a client may have written it, and the rest must still be loaded."""
         header = batch.header
-        if header.control:
-            marker = end_transaction(batch)
-            if marker is not None:
-                self.machine.replay_end(header.producer_id, marker.type is ControlType.COMMIT)
-            return
-        producer_id = header.producer_id if header.transactional else -1
-        for record in batch.records():
-            put = self._understood(record)
+        try:
+            if header.control:
+                marker = end_transaction(batch)
+                if marker is not None:
+                    self.machine.replay_end(header.producer_id, marker.type is ControlType.COMMIT)
+                return
+            producer_id = header.producer_id if header.transactional else -1
+            for record in batch.records():
+                self._replay(record, producer_id)
+        except MalformedMessage as problem:
+            logger.error("%s: a batch at %d is passed over: %s", self.partition, header.base_offset, problem)
+
+    def _replay(self, record: Record, producer_id: int) -> None:
+        try:
+            put = from_record(self.partition.topic, record)
             if put is not None:
                 self.machine.replay(put, record.offset, producer_id)
-
-    def _understood(self, record: Any) -> Put | None:
-        try:
-            return from_record(self.partition.topic, record)
-        except MalformedMessage as problem:
-            logger.error("%s: a record that makes no sense is passed over: %s", self.partition, problem)
-            return None
+        except Exception as problem:
+            logger.error("%s: a record at %d is passed over: %r", self.partition, record.offset, problem)

@@ -19,7 +19,7 @@ import trio
 from trilogue.broker.broker import Broker
 from trilogue.broker.network.buffers import RECEIVE_BYTES, Spares
 from trilogue.broker.network.connection import Connection
-from trilogue.broker.network.guests import Guest, Guests
+from trilogue.broker.network.guests import Guest, Guests, NoDescriptors
 from trilogue.broker.network.listeners import Listener
 from trilogue.broker.network.sending import send_some
 from trilogue.broker.network.timerfd import TimerFd
@@ -159,7 +159,8 @@ class Gate:
 
     def stop_listening(self) -> None:
         for fd, (sock, _) in self._listeners.items():
-            self._epoll.unregister(fd)
+            with contextlib.suppress(FileNotFoundError):  # it may be pausing
+                self._epoll.unregister(fd)
             sock.close()
         self._listeners.clear()
 
@@ -174,10 +175,19 @@ class Gate:
         found = self._listeners.get(fd)
         if found is None:
             return  # closed by what came just before it
-        for sock, peer in self._guests.accept(*found):
-            guest = GateGuest(sock, Connection(self._broker, peer, self._spares), self._now)
-            self._guests.add(guest)
-            self._watch(guest)
+        try:
+            for sock, peer in self._guests.accept(*found):
+                guest = GateGuest(sock, Connection(self._broker, peer, self._spares), self._now)
+                self._guests.add(guest)
+                self._watch(guest)
+        except NoDescriptors:
+            self._epoll.unregister(fd)
+            self._nursery.start_soon(self._listen_again, fd)
+
+    async def _listen_again(self, fd: int) -> None:
+        await self._guests.wait_for_descriptors()
+        if fd in self._listeners:
+            self._epoll.register(fd, select.EPOLLIN)
 
     def _receive(self, guest: GateGuest) -> bool:
         """Read once and handle what is complete; whether it is still there."""

@@ -9,6 +9,7 @@ import logging
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterator
+from math import inf
 from typing import Generic, TypeVar
 
 import trio
@@ -27,8 +28,15 @@ SWEEP_SECONDS = 1.0
 SIZE_SECONDS = 10.0
 """How long the four bytes of a size may take.  Who needs longer is not a client."""
 
+FULL_SECONDS = 0.2
+"""How long nobody is let in when the system has no descriptors left."""
+
 REPORTED_MAX = 1000
 """So many different troubles are named in the log."""
+
+
+class NoDescriptors(Exception):
+    """Whoever knocks goes on knocking: let some time pass before looking again."""
 
 
 class Guest:
@@ -52,11 +60,13 @@ class Guests(Generic[G]):
         self._hosts: Counter[str] = Counter()
         """How many of them come from where."""
         self._reported: set[str] = set()
+        self._full = False
+        """Nobody could be let in when somebody knocked last."""
 
     # -- coming --------------------------------------------------------------------------------
 
     def accept(self, server: socket.socket, listener: Listener) -> Iterator[tuple[socket.socket, Peer]]:
-        """Those who knock, as far as there is room for them."""
+        """Those who knock, as far as there is room for them.  Raises NoDescriptors if the system has none left."""
         for _ in range(ACCEPTED_PER_TURN):
             try:
                 sock, came_from = server.accept()
@@ -64,7 +74,7 @@ class Guests(Generic[G]):
                 return
             except OSError as error:
                 if error.errno in (errno.EMFILE, errno.ENFILE):
-                    logger.error("no more connections: the limit of open files is reached")
+                    raise NoDescriptors from error
                 return
             host = plain_host(came_from[0])
             if not self._has_room(host):
@@ -94,7 +104,14 @@ class Guests(Generic[G]):
                 limit = int(number)
         return self._hosts[host] < limit
 
+    async def wait_for_descriptors(self) -> None:
+        if not self._full:
+            logger.error("nobody is let in: the limit of open files is reached")
+        self._full = True
+        await trio.sleep(FULL_SECONDS)
+
     def add(self, guest: G) -> None:
+        self._full = False
         self.by_fd[guest.sock.fileno()] = guest
         self._hosts[guest.connection.peer.host] += 1
 
@@ -105,7 +122,8 @@ class Guests(Generic[G]):
         while True:
             await trio.sleep(SWEEP_SECONDS)
             now = trio.current_time()
-            idle = self._broker.config["connections.max.idle.ms"] / 1000
+            idle_ms = self._broker.config["connections.max.idle.ms"]
+            idle = idle_ms / 1000 if idle_ms >= 0 else inf
             for guest in list(self.by_fd.values()):
                 if guest.busy:
                     continue

@@ -13,7 +13,7 @@ import trio
 from trilogue.broker.broker import Broker
 from trilogue.broker.network.buffers import RECEIVE_BYTES, Spares
 from trilogue.broker.network.connection import Connection, Part
-from trilogue.broker.network.guests import Guest, Guests
+from trilogue.broker.network.guests import Guest, Guests, NoDescriptors
 from trilogue.broker.network.listeners import Listener
 from trilogue.broker.network.sending import send_some
 from trilogue.broker.requests.peer import Hangup, Peer
@@ -130,8 +130,11 @@ class Tasks:
                 await readable(server)
             except trio.ClosedResourceError:
                 return
-            for sock, peer in self._guests.accept(server, listener):
-                self._welcome(sock, peer)
+            try:
+                for sock, peer in self._guests.accept(server, listener):
+                    self._welcome(sock, peer)
+            except NoDescriptors:
+                await self._guests.wait_for_descriptors()
 
     def _welcome(self, sock: socket.socket, peer: Peer) -> None:
         guest = Guest(sock, Connection(self._broker, peer, self._spares), trio.current_time())

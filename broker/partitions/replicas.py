@@ -82,6 +82,9 @@ class Replicas:
                 except OSError as error:
                     logger.error("%s-%d is offline: %s", topic.name, index, error)
                     continue
+                except Exception:  # what its files hold must not keep all the others from being opened
+                    logger.exception("%s-%d is offline", topic.name, index)
+                    continue
             if found.state is not state:
                 found.become(state)
 

@@ -3,16 +3,23 @@
 What may take long runs in threads, on files that nobody writes; deciding and adopting the result happen here.
 """
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 import trio
 
 from trilogue.broker.names import TopicPartition
 from trilogue.broker.partitions.partition import Partition
 from trilogue.broker.partitions.replicas import Replicas
+from trilogue.broker.partitions.troubles import Troubles
 from trilogue.storage import cleaner
 from trilogue.storage.directory import DataDirectory
 from trilogue.storage.log import Log
+
+logger = logging.getLogger(__name__)
+
+RETENTION, FLUSHING, COMPACTION = "retention", "flushing", "compaction"
 
 
 class Upkeep:
@@ -22,20 +29,38 @@ class Upkeep:
         """How many flushes are on their way."""
         self._saved: dict[str, object] = {}
         """By directory, what the last checkpoint said."""
+        self.troubles = Troubles()
+
+    @contextmanager
+    def _only(self, work: str, partition: Partition) -> Iterator[None]:
+        """Whatever goes wrong costs this partition and nobody else.  A disk that fails takes more along."""
+        try:
+            yield
+        except OSError as error:
+            self._replicas.failed(partition, error)
+        except Exception:
+            pause_ms = self.troubles.failed(work, partition.key, self._clock_ms())
+            logger.exception("%s of %s-%d failed; it is left alone for %d s", work, *partition.key, pause_ms // 1000)
+        else:
+            self.troubles.succeeded(work, partition.key)
+
+    def _due(self, work: str) -> Iterator[Partition]:
+        """All partitions but those that this failed for lately, or that are moving."""
+        for partition in list(self._replicas):
+            if partition.key not in self._replicas.moves and not self.troubles.rests(
+                work, partition.key, self._clock_ms()
+            ):
+                yield partition
 
     async def expire(self) -> None:
         """Retention, once over all partitions; yields in between."""
-        for partition in list(self._replicas):
-            if partition.key in self._replicas.moves:
-                continue
+        for partition in self._due(RETENTION):
             now_ms = self._clock_ms()
-            try:
+            with self._only(RETENTION, partition):
                 if partition.log.config.delete and partition.leads:
                     partition.log.expire(now_ms, partition.high_watermark)
                 partition.log.sweep(now_ms)
                 partition.log.expire_producers(now_ms)
-            except OSError as error:
-                self._replicas.failed(partition, error)
             await trio.lowlevel.checkpoint()
         await self.remove_doomed(self._clock_ms())
 
@@ -49,8 +74,10 @@ class Upkeep:
     async def flush_due(self) -> None:
         """fsync what flush.messages and flush.ms ask for, and segments that are finished."""
         for partition in list(self._replicas):
-            if partition.log.flush_due(self._clock_ms()):
-                await self.flush(partition)
+            if not self.troubles.rests(FLUSHING, partition.key, self._clock_ms()):
+                with self._only(FLUSHING, partition):
+                    if partition.log.flush_due(self._clock_ms()):
+                        await self.flush(partition)
 
     async def flush(self, partition: Partition) -> None:
         log = partition.log
@@ -67,19 +94,17 @@ class Upkeep:
 
     async def compact(self) -> None:
         """One round of compaction over all partitions that are dirty enough."""
-        for partition in list(self._replicas):
+        for partition in self._due(COMPACTION):
             log = partition.log
-            if not log.config.compact or partition.key in self._replicas.moves:
+            if not log.config.compact:
                 continue
-            plan = cleaner.plan(log, self._clock_ms(), partition.high_watermark)
-            if plan is None:
-                continue
-            try:
+            with self._only(COMPACTION, partition):
+                plan = cleaner.plan(log, self._clock_ms(), partition.high_watermark)
+                if plan is None:
+                    continue
                 cleaned = await trio.to_thread.run_sync(plan.run)
                 if partition.log is log and partition.key not in self._replicas.moves:  # else the next round will
                     cleaner.adopt(log, cleaned, self._clock_ms())
-            except OSError as error:
-                self._replicas.failed(partition, error)
 
     async def checkpoint(self) -> None:
         """Write down how far everything has come, if it has come any further; in a thread, since it is synced."""

@@ -177,6 +177,37 @@ def test_a_foreign_directory(tmp_path, properties, told, refused):
     assert said.endswith("choose another with --data")
 
 
+@pytest.mark.parametrize("other", ["{}/", "{}/../data", "{}-link"])
+def test_one_directory_under_two_names(tmp_path, refused, other):
+    """Every partition would be there twice, and one of each be renamed a stray."""
+    data = tmp_path / "data"
+    data.mkdir()
+    (tmp_path / "data-link").symlink_to(data, target_is_directory=True)
+    twin = other.format(data)
+
+    said = refused("--set", f"log.dirs={data},{twin}", "--port", "0")
+
+    assert said == f"log.dirs: {data} and {twin} are one directory; name it once"
+
+
+def test_a_store_that_is_not_the_partitions_own(tmp_path, refused):
+    """All of them would be strays to it, and be renamed."""
+    for name in ("ours", "theirs"):
+        with started("--data", str(tmp_path / name), "--port", "0"):
+            pass
+    (tmp_path / "ours" / "orders-0").mkdir()
+    ours, theirs = (tmp_path / name / "metadata.sqlite" for name in ("ours", "theirs"))
+    ours.write_bytes(theirs.read_bytes())
+
+    said = refused("--data", str(tmp_path / "ours"), "--port", "0")
+    assert said.startswith(f"{ours} is of cluster ")
+
+    ours.write_bytes(b"")
+    said = refused("--data", str(tmp_path / "ours"), "--port", "0")
+    assert said == f"{ours} is empty, and there are partitions beside it: bring back the one they belong to"
+    assert (tmp_path / "ours" / "orders-0").is_dir()
+
+
 def test_a_directory_of_apache_kafkas(tmp_path, refused):
     """Its topics are in a metadata log that we do not read: to us they would be strays, and be renamed."""
     (tmp_path / "meta.properties").write_text("version=1\ncluster.id=abc\nnode.id=1\n")

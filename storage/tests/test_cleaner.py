@@ -8,6 +8,7 @@ import pytest
 
 from trilogue.storage import cleaner, names, system
 from trilogue.storage.cleaner import Cleaned, Interrupted
+from trilogue.storage.config import FOREVER
 from trilogue.storage.log import Log
 from trilogue.storage.tests.making import NOW, end, idempotent, keyed, opened, records
 
@@ -76,6 +77,18 @@ def test_tombstones_stay_for_a_while(tmp_path: Path):
         put(log, b"x", b"%d" % now_ms, now_ms)
         clean(log, now_ms)
         assert ((1, b"k", None) in records(log)) is there
+
+
+def test_tombstones_may_stay_for_ever(tmp_path: Path):
+    """The time until which they stay has to fit into a header, whatever the setting."""
+    log = filled(tmp_path / "t-0", delete_retention_ms=FOREVER)
+    put(log, b"k0", None)
+    for _ in range(20):
+        put(log, b"k1", b"newer")
+    clean(log)
+    clean(log, NOW + 10**15)
+
+    assert (40, b"k0", None) in records(log)
 
 
 def test_nothing_to_do_is_nothing_done(tmp_path: Path):

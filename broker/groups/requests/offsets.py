@@ -9,7 +9,7 @@ from typing import Any
 
 from trilogue.broker.cluster.image import Image
 from trilogue.broker.groups.coordinator import GroupCoordinator, stores
-from trilogue.broker.groups.offsets import NEVER_MS, Committed, Offsets, tombstone
+from trilogue.broker.groups.offsets import LATEST_MS, NEVER_MS, Committed, Offsets, tombstone
 from trilogue.broker.groups.world import Caller, World
 from trilogue.broker.machines.effects import Effect, Put, Reply, effects
 from trilogue.wire.apis.offset_commit import OffsetCommitRequest, OffsetCommitResponse
@@ -123,7 +123,7 @@ def committed(request: CommitRequest, partition: Any, metadata: str, now_ms: int
         if partition.commit_timestamp != -1:  # v1: the client says when
             commit_ms = partition.commit_timestamp
         if request.retention_time_ms != -1:
-            expire_ms = now_ms + request.retention_time_ms
+            expire_ms = min(now_ms + request.retention_time_ms, LATEST_MS)
     return Committed(
         partition.committed_offset, partition.committed_leader_epoch, metadata, commit_ms, expire_ms, topic_id
     )

@@ -97,6 +97,14 @@ def test_offsets_are_there_after_a_restart():
     assert stage.offset(1) == 6
 
 
+def test_offsets_may_be_kept_for_ever():
+    stage = Stage()
+    stage.commit(5, retention_ms=2**63 - 1, version=4)
+    stage.open()
+
+    assert stage.offset(0) == 5
+
+
 # -- fetching --------------------------------------------------------------------------------------
 
 

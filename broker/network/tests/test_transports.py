@@ -1,6 +1,8 @@
 """Connections as strangers make them, both ways of serving them: order, pieces, waiting, and what bad input gets."""
 
+import contextlib
 import logging
+import os
 import random
 import socket
 import time
@@ -424,3 +426,46 @@ def test_an_idle_connection_is_closed(transport):
     with running(trilogue_transport=transport, connections_max_idle_ms="300") as brief, Raw(brief) as raw:
         assert raw.ask(HELLO, 3, ApiVersionsResponse)
         assert raw.receive() == b""
+
+
+def test_a_connection_may_be_idle_for_ever(transport, monkeypatch):
+    monkeypatch.setattr(guests, "SWEEP_SECONDS", 0.02)
+    with running(trilogue_transport=transport, connections_max_idle_ms="-1") as patient, Raw(patient) as raw:
+        assert raw.ask(HELLO, 3, ApiVersionsResponse)
+        time.sleep(0.1)  # several sweeps
+        assert raw.ask(HELLO, 3, ApiVersionsResponse)
+
+
+@posix_only("the limit of descriptors has to be lowered")
+def test_without_descriptors_nobody_is_let_in_until_there_are_some(broker, caplog):
+    """It waits instead of spinning, says so once, and comes back by itself."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with Raw(broker) as before:
+        assert before.ask(HELLO, 3, ApiVersionsResponse), "it is let in"
+        highest = before.sock.fileno() + 40
+        resource.setrlimit(resource.RLIMIT_NOFILE, (highest, hard))
+        taken = []
+        try:
+            with contextlib.suppress(OSError):
+                while True:
+                    taken.append(open(os.devnull))  # noqa: SIM115
+            taken.pop().close()
+            with caplog.at_level(logging.ERROR):
+                knocking = socket.create_connection(("127.0.0.1", broker.listeners[0].port), timeout=10)
+                knocking.settimeout(0.5)
+                knocking.sendall(b"".join(write_request(HELLO, 3, 1, None)))
+                with pytest.raises(TimeoutError):
+                    knocking.recv(1)
+                assert before.ask(HELLO, 3, ApiVersionsResponse), "who is here is served"
+                assert [record.getMessage() for record in caplog.records] == [
+                    "nobody is let in: the limit of open files is reached"
+                ]
+        finally:
+            for each in taken:
+                each.close()
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        knocking.settimeout(10)
+        assert knocking.recv(4), "and it comes back by itself"
+        knocking.close()

@@ -1,14 +1,18 @@
-"""What upkeep finds and removes."""
+"""What upkeep finds and removes, and what becomes of it when a partition cannot be kept up."""
 
+import logging
 import random
 
+import pytest
 import trio
 
+from trilogue.broker.cluster.image import Image, PartitionState, Topic
 from trilogue.broker.config import BrokerConfig
 from trilogue.broker.partitions.replicas import Replicas
 from trilogue.broker.partitions.upkeep import Upkeep
 from trilogue.storage.directory import DataDirectory
 from trilogue.storage.files import OpenFiles
+from trilogue.wire.records import Record, build
 
 
 def test_folders_of_deleted_partitions_that_an_earlier_life_has_left_are_removed(tmp_path):
@@ -23,3 +27,48 @@ def test_folders_of_deleted_partitions_that_an_earlier_life_has_left_are_removed
 
     assert not left.exists()
     replicas.close(broker_epoch=1)
+
+
+ID = bytes(range(16))
+COMPACTED = {"cleanup.policy": "compact", "segment.bytes": "1048576", "min.cleanable.dirty.ratio": "0.01"}
+
+
+@pytest.fixture
+def two(tmp_path):
+    """A compacted topic of two partitions with the same ten values of one key; the second in a segment of its own."""
+    home = DataDirectory(tmp_path, cluster_id="c", node_id=1, new_id=bytes(16), pool=OpenFiles())
+    made = Replicas(1, [home], lambda: 0, random.Random(1), lambda: BrokerConfig.parse({"node.id": "1"}))
+    states = (PartitionState((1,), 1, 3, (1,)),) * 2
+    made.apply(Image(), Image(topics={"t": Topic("t", ID, states)}, configs={("topics", "t"): COMPACTED}))
+    for partition in made:
+        for number in range(10):
+            partition.append(memoryview(build([Record(0, 0, b"k", b"%d" % number)])), 0)
+        partition.log.roll(0)
+        partition.append(memoryview(build([Record(0, 0, b"k", b"last")])), 0)
+    yield made
+    made.close(broker_epoch=1)
+
+
+def values(partition):
+    log = partition.log
+    return [bytes(record.value) for batch in log.batches(0) for record in batch.records()]
+
+
+@pytest.mark.parametrize("at", [8, 16, 65], ids=["length", "magic", "records"])
+def test_a_partition_that_cannot_be_compacted_is_left_alone_and_the_others_are_not(two, tmp_path, caplog, at):
+    broken, well = two
+    file = tmp_path / "t-0" / "00000000000000000000.log"
+    data = bytearray(file.read_bytes())
+    data[at : at + 4] = b"\xff\xff\xff\xff"
+    file.write_bytes(data)
+    upkeep = Upkeep(two, lambda: 0)
+
+    with caplog.at_level(logging.ERROR):
+        for _ in range(3):
+            trio.run(upkeep.compact)
+
+    assert values(well) == [b"9", b"last"]
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert told == "compaction of t-0 failed; it is left alone for 1 s"
+    assert upkeep.troubles.failures == {"compaction": 1}
+    assert broken.append(memoryview(build([Record(0, 0, b"k", b"more")])), 0).base_offset == 11

@@ -1,0 +1,27 @@
+"""What fails is left alone for a while that grows, and counted."""
+
+from trilogue.broker.partitions.troubles import FIRST_PAUSE_MS, LONGEST_PAUSE_MS, Troubles
+
+T0, T1 = ("t", 0), ("t", 1)
+
+
+def test_what_failed_rests_and_nothing_else_does():
+    troubles = Troubles()
+    assert troubles.failed("compaction", T0, 0) == FIRST_PAUSE_MS
+
+    assert troubles.rests("compaction", T0, FIRST_PAUSE_MS - 1)
+    assert not troubles.rests("compaction", T0, FIRST_PAUSE_MS)
+    assert not troubles.rests("compaction", T1, 0)
+    assert not troubles.rests("retention", T0, 0)
+
+
+def test_it_rests_longer_each_time_until_it_succeeds():
+    troubles = Troubles()
+    pauses = [troubles.failed("compaction", T0, 0) for _ in range(14)]
+
+    assert pauses[:3] == [FIRST_PAUSE_MS, 2 * FIRST_PAUSE_MS, 4 * FIRST_PAUSE_MS]
+    assert pauses[-1] == LONGEST_PAUSE_MS
+    assert troubles.failures == {"compaction": 14}
+    troubles.succeeded("compaction", T0)
+    assert not troubles.rests("compaction", T0, 0)
+    assert troubles.failed("compaction", T0, 0) == FIRST_PAUSE_MS

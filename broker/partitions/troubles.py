@@ -1,0 +1,40 @@
+"""Work on partitions that failed: counted, and left alone for a while that grows.
+
+Pure.  A failure costs the partition that it happened to; the others go on.
+"""
+
+from collections import Counter
+from typing import NamedTuple
+
+from trilogue.broker.names import TopicPartition
+
+FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 1000, 3_600_000
+"""What fails is mostly wrong for good, as a batch that cannot be read; trying it every time would fill the log."""
+
+
+class Rest(NamedTuple):
+    until_ms: int
+    pause_ms: int
+
+
+class Troubles:
+    def __init__(self) -> None:
+        self.failures: Counter[str] = Counter()
+        """By what was done."""
+        self._resting: dict[tuple[str, TopicPartition], Rest] = {}
+
+    def rests(self, work: str, key: TopicPartition, now_ms: int) -> bool:
+        """Whether it failed so lately that it is left alone."""
+        rest = self._resting.get((work, key))
+        return rest is not None and now_ms < rest.until_ms
+
+    def failed(self, work: str, key: TopicPartition, now_ms: int) -> int:
+        """Answers how long it rests, in milliseconds."""
+        self.failures[work] += 1
+        before = self._resting.get((work, key))
+        pause_ms = FIRST_PAUSE_MS if before is None else min(before.pause_ms * 2, LONGEST_PAUSE_MS)
+        self._resting[work, key] = Rest(now_ms + pause_ms, pause_ms)
+        return pause_ms
+
+    def succeeded(self, work: str, key: TopicPartition) -> None:
+        self._resting.pop((work, key), None)
