@@ -19,7 +19,7 @@ import trio
 from trilogue.broker.broker import Broker
 from trilogue.broker.clock import Clock
 from trilogue.broker.cluster.image import CLUSTER_ID, Endpoint, Image, broker_json, broker_path, to_json
-from trilogue.broker.cluster.local import LocalStore
+from trilogue.broker.cluster.local import LocalStore, stored_cluster_id
 from trilogue.broker.cluster.store import Create, Session
 from trilogue.broker.config import BrokerConfig
 from trilogue.broker.coordinators.markers import carry_markers
@@ -89,14 +89,11 @@ async def serve(
         listeners = open_listeners(config)
         ending.callback(close_listeners, listeners)
         home = open_home(config, chance)
-        own = store is None
         if store is None:
-            store = open_store(home.directories)
+            store = open_store(home)
             ending.callback(store.close)
         session = store.session()
         ending.push_async_callback(end_session, session)
-        if own:
-            await refuse_foreign_store(session, home)
         async with trio.open_nursery() as tasks:
             broker = Broker(
                 config,
@@ -207,7 +204,8 @@ def open_home(config: BrokerConfig, chance: random.Random) -> Home:
     pool = OpenFiles()
     refuse_twins(paths)
     try:
-        cluster_id = known_cluster_id(paths) or uuid_text(chance.randbytes(16))
+        cluster_id = known_cluster_id(paths) or stored_cluster_id(Path(paths[0], METADATA_FILE))
+        cluster_id = cluster_id or uuid_text(chance.randbytes(16))
         directories = [
             DataDirectory(path, cluster_id=cluster_id, node_id=node_id, new_id=chance.randbytes(16), pool=pool)
             for path in paths
@@ -239,28 +237,26 @@ def known_cluster_id(paths: Sequence[str]) -> str | None:
     return known.pop() if known else None
 
 
-def open_store(directories: Sequence[DataDirectory]) -> LocalStore:
-    """The broker's own, in its first directory."""
-    file = Path(directories[0].path, METADATA_FILE)
-    if not file.exists() and any(each.partitions() for each in directories):
-        # Apache Kafka's, most likely.  All its topics would be strays to us.
-        problem = f"there are partitions in {file.parent}, but no {file.name}"
-        raise CannotStart(f"{problem}: choose another with --data")
+def open_store(home: Home) -> LocalStore:
+    """The broker's own, in its first directory.  To one that is not theirs all partitions there would be strays."""
+    file = Path(home.directories[0].path, METADATA_FILE)
+    has_partitions = any(each.partitions() for each in home.directories)
+    if has_partitions and not file.exists():  # Apache Kafka's, most likely
+        raise CannotStart(f"there are partitions in {file.parent}, but no {file.name}: choose another with --data")
     try:
-        return LocalStore(file)
+        store = LocalStore(file)
     except OSError as error:
         raise CannotStart(f"{error}: choose another directory with --data") from None
-
-
-async def refuse_foreign_store(session: Session, home: Home) -> None:
-    """Of a store that is not theirs, all partitions in these directories would be strays."""
-    file = Path(home.directories[0].path, METADATA_FILE)
-    node = await session.read(CLUSTER_ID)
-    if node is None:
-        if any(each.partitions() for each in home.directories):
-            raise CannotStart(f"{file} is empty, and there are partitions beside it: bring back the one they belong to")
-    elif (theirs := json.loads(node.data)["id"]) != home.cluster_id:
-        raise CannotStart(f"{file} is of cluster {theirs}, and what lies beside it of cluster {home.cluster_id}")
+    problem = None
+    node = store.nodes.get(CLUSTER_ID)
+    if node is None and has_partitions:
+        problem = f"{file} is empty, and there are partitions beside it: bring back the one they belong to"
+    elif node is not None and (theirs := json.loads(node.data)["id"]) != home.cluster_id:
+        problem = f"{file} is of cluster {theirs}, and what lies beside it of cluster {home.cluster_id}"
+    if problem is not None:
+        store.close()
+        raise CannotStart(problem)
+    return store
 
 
 # -- the cluster -----------------------------------------------------------------------------------

@@ -4,12 +4,15 @@ The embedded default.  A commit is written before it is seen: with write-ahead l
 microseconds, and survives a killed process; a power failure may take the last commits, never half of one.
 """
 
+import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import trio
 
+from trilogue.broker.cluster.image import CLUSTER_ID
 from trilogue.broker.cluster.store import ANY_VERSION, Check, Conflict, Create, Delete, Node, Op, SessionLost, Update
 
 SCHEMA = """
@@ -22,6 +25,16 @@ CREATE TABLE IF NOT EXISTS last_commit (number INTEGER NOT NULL);
 
 FORMAT = 1
 """Of the file: what a newer one means, an older trilogue cannot know."""
+
+
+def stored_cluster_id(file: Path) -> str | None:
+    """Which cluster a store is of, for whoever does not own it yet; None if that cannot be told."""
+    try:
+        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as database:
+            found = database.execute("SELECT data FROM node WHERE path = ?", (CLUSTER_ID,)).fetchone()
+            return str(json.loads(found[0])["id"]) if found else None
+    except (sqlite3.Error, ValueError, KeyError):
+        return None  # there is none, or it is none: whoever opens it will say so
 
 
 class LocalStore:

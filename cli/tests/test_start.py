@@ -18,6 +18,7 @@ from trilogue.client.client import Client
 from trilogue.client.link import connect
 from trilogue.client.reader import Reader
 from trilogue.client.world import Address
+from trilogue.storage.checkpoint import read_properties
 from trilogue.testing import Broker
 from trilogue.wire.apis.fetch import FetchResponse
 
@@ -206,6 +207,17 @@ def test_a_store_that_is_not_the_partitions_own(tmp_path, refused):
     said = refused("--data", str(tmp_path / "ours"), "--port", "0")
     assert said == f"{ours} is empty, and there are partitions beside it: bring back the one they belong to"
     assert (tmp_path / "ours" / "orders-0").is_dir()
+
+
+def test_directories_that_have_lost_their_name_are_of_the_cluster_that_the_store_is_of(tmp_path):
+    names = []
+    for _ in range(3):
+        with started("--data", str(tmp_path), "--port", "0"):
+            names.append(read_properties(str(tmp_path / "meta.properties"))["cluster.id"])
+        if len(names) == 1:
+            (tmp_path / "meta.properties").unlink()
+
+    assert len(set(names)) == 1
 
 
 def test_a_directory_of_apache_kafkas(tmp_path, refused):
