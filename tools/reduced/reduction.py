@@ -54,7 +54,10 @@ def spare() -> None:
     """What the standard library and trio do on Linux, and would not do on Windows."""
     selectors.select = true_select  # type: ignore[attr-defined]
     tempfile._os = true_os  # type: ignore[attr-defined]  # it removes files while they are open
-    shutil._USE_CP_SENDFILE = shutil._use_fd_functions = False  # type: ignore[attr-defined]
+    for fast in ("_USE_CP_SENDFILE", "_USE_CP_COPY_FILE_RANGE", "_use_fd_functions"):  # the second from 3.14 on
+        setattr(shutil, fast, False)
+    if hasattr(shutil, "_rmtree_impl"):  # from 3.14 on it is chosen when shutil is imported
+        shutil._rmtree_impl = shutil._rmtree_unsafe  # type: ignore[attr-defined]
     shutil.disk_usage = disk_usage  # type: ignore[assignment]
     sys.meta_path.insert(0, TrioHasItsEpoll())
 
