@@ -11,7 +11,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check test-reduced test-pythons format jars clients bench-wire bench-storage bench-start bench bench-groups bench-pipeline bench-versus kills examples compat compat-record docker-ready docs clean
+.PHONY: help run test check test-reduced test-pythons format jars clients bench-wire bench-storage bench-start bench bench-groups bench-pipeline bench-versus bench-hostile kills examples compat compat-record docker-ready docs clean
 
 help:           ## show this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
@@ -68,6 +68,9 @@ bench-pipeline: $(READY)  ## five million records into Parquet, from ours and fr
 
 bench-versus: $(READY)  ## this trilogue beside another: make bench-versus BEFORE=../before/.venv/bin/trilogue
 	$(BIN)/python -m bench.versus $(BEFORE)
+
+bench-hostile: $(READY)  ## what another client feels while one attacks, beside Apache Kafka (BEFORE= as above)
+	$(BIN)/python -m bench.hostile $(BEFORE)
 
 kills: $(READY)  ## a pipeline's driver killed ten times; `make test` has three
 	TRILOGUE_KILLS=10 $(BIN)/python -m pytest pipeline/tests/test_kills.py

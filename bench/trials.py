@@ -55,8 +55,9 @@ def produce(
     idempotent: bool = False,
     target: float | None = None,
     cpu_target: float | None = None,
+    total: int = PRODUCE_BYTES,
 ) -> Trial:
-    count = PRODUCE_BYTES // record
+    count = total // record
     settings = [
         f"batch.size={batch}",
         "batch.num.messages=1000000",
@@ -161,17 +162,21 @@ PERCENTILES = (
 )
 
 
-def latencies() -> Iterator[Trial]:
+def acknowledgement(count: int = 5000, *, alone: bool = True) -> Trial:
     def run(broker: Broker) -> dict[str, float]:
         topic = fresh(broker)
         settings = ["acks=1", "linger.ms=0"]
-        told = native.run("driver", "acks", broker.bootstrap, topic, 1, 5000, KIB, *settings)
+        told = native.run("driver", "acks", broker.bootstrap, topic, 1, count, KIB, *settings)
         broker.delete(topic)
         return told
 
     limits = {"p50_us": 1.0, "p99_us": 0.8}
     figures = tuple(each._replace(target=limits.get(each.key)) for each in PERCENTILES)
-    yield Trial("latency", "acknowledgement, one 1 KiB record in flight", figures, run, alone=True)
+    return Trial("latency", "acknowledgement, one 1 KiB record in flight", figures, run, alone=alone)
+
+
+def latencies() -> Iterator[Trial]:
+    yield acknowledgement()
     yield tail("end to end, 1,000 records/s", "latency", 1000, 3000, PERCENTILES, "acks=1", "linger.ms=0")
     yield tail("end to end, 20,000 records/s", "latency", 20_000, 40_000, PERCENTILES, "acks=1", "linger.ms=1")
 
@@ -188,7 +193,15 @@ def frame(topic: str, records: int, size: int) -> bytes:
     return b"".join(bytes(part) for part in write_request(request, PRODUCE_VERSION, 1, "bench"))
 
 
-def replay(name: str, connections: int, in_flight: int, records: int, size: int, target: float | None) -> Trial:
+def replay(
+    name: str,
+    connections: int,
+    in_flight: int,
+    records: int,
+    size: int,
+    target: float | None,
+    seconds: float = REPLAY_SECONDS,
+) -> Trial:
     """The same frame again and again, sent from C: the driver is a fraction of a core."""
 
     def run(broker: Broker) -> dict[str, float]:
@@ -199,9 +212,7 @@ def replay(name: str, connections: int, in_flight: int, records: int, size: int,
         assert told.responses[0].partition_responses[0].error_code == 0, told
         told, cpu = spent(
             broker,
-            lambda: native.run(
-                "replay", broker.port, connections, in_flight, REPLAY_SECONDS, len(answer) + 4, stdin=request
-            ),
+            lambda: native.run("replay", broker.port, connections, in_flight, seconds, len(answer) + 4, stdin=request),
         )
         broker.delete(topic)
         return {**told, "cpu": cpu / told["total"] * 1e6, "mb": told["per_second"] * records * size / 1e6}
@@ -212,10 +223,14 @@ def replay(name: str, connections: int, in_flight: int, records: int, size: int,
     return Trial("ceiling", name, (Figure("mb", "MB/s", True), Figure("cpu", "broker CPU-us per request", False)), run)
 
 
+def small_requests(seconds: float = REPLAY_SECONDS) -> Iterator[Trial]:
+    yield replay("one 100-byte record each, 1 connection x5", 1, 5, 1, 100, 2.5, seconds)
+    yield replay("one 100-byte record each, 50 connections x1", 50, 1, 1, 100, 1.0, seconds)
+    yield replay("one 100-byte record each, 50 connections x5", 50, 5, 1, 100, 1.1, seconds)
+
+
 def requests() -> Iterator[Trial]:
-    yield replay("one 100-byte record each, 1 connection x5", 1, 5, 1, 100, 2.5)
-    yield replay("one 100-byte record each, 50 connections x1", 50, 1, 1, 100, 1.0)
-    yield replay("one 100-byte record each, 50 connections x5", 50, 5, 1, 100, 1.1)
+    yield from small_requests()
     yield replay("recorded frames of 16 KiB, 1 connection x5", 1, 5, 15, KIB, None)
     yield replay("recorded frames of 128 KiB, 1 connection x5", 1, 5, 124, KIB, None)
     yield replay("recorded frames of 1 MiB, 1 connection x5", 1, 5, 1000, KIB, None)
