@@ -22,6 +22,7 @@ from trilogue.broker.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from trilogue.broker.partitions.fetch_sessions import FetchSessions
 from trilogue.broker.partitions.replicas import Replicas
 from trilogue.broker.partitions.upkeep import Upkeep
+from trilogue.broker.requests.turns import Turns
 from trilogue.broker.transactions.coordinator import TransactionCoordinator, WriteMarkers
 from trilogue.storage.directory import DataDirectory
 from trilogue.wire.ids import uuid_text
@@ -49,6 +50,7 @@ class Broker:
         """Listeners whose clients are told whatever address they have reached us by."""
         self.request_bytes_max: int = config["socket.request.max.bytes"]
         self.stopping = False
+        self.turns = Turns()
         self.inter_broker: InterBroker = nobody
         self.view = View(session)
         self.controller = Controller(self.view, node_id, chance, self._may_lose_data)

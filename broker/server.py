@@ -26,6 +26,7 @@ from trilogue.broker.coordinators.markers import carry_markers
 from trilogue.broker.network.listeners import CannotStart, Listener, close_listeners, open_listeners
 from trilogue.broker.network.transport import open_transport
 from trilogue.broker.requests import registry
+from trilogue.broker.watchdog import Watchdog
 from trilogue.storage.checkpoint import META_PROPERTIES, read_properties
 from trilogue.storage.directory import DataDirectory, DirectoryInUse, WrongDirectory
 from trilogue.storage.files import OpenFiles
@@ -120,6 +121,7 @@ async def live(server: Server, cluster_id: str, ending: AsyncExitStack, task_sta
     await broker.view.load()
     broker.replicas.put_strays_aside(broker.image)
     for name, work in (
+        ("the watchdog", Watchdog().run),
         ("groups", broker.groups.run),
         ("transactions", broker.transactions.run),
         ("following the store", broker.view.follow),

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGBREAK") if hasattr(signal, name)]
 """Ctrl-Break is what one process can send to another on Windows, where SIGTERM kills."""
 
+SWITCH_SECONDS = 0.0005
+"""How long a thread of ours that does long work keeps the interpreter from the loop.  Python's own 5 ms, which each
+call to the system waits for anew, would be felt by every client."""
+
 DEFAULT_PORT = 9092
 PORT_MAX = 65535
 
@@ -146,6 +150,7 @@ def run_until_stopped(config: object, options: argparse.Namespace) -> None:
         async for _ in signals:  # type: ignore[attr-defined]
             running.stop()
 
+    sys.setswitchinterval(SWITCH_SECONDS)
     try:
         trio.run(main)
     except BaseExceptionGroup as group:

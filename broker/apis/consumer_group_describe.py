@@ -27,7 +27,11 @@ def consumer_group_describe(broker: Broker, request: ConsumerGroupDescribeReques
                 each.authorized_operations = OF_GROUPS
         return ConsumerGroupDescribeResponse(groups=groups)
 
-    return together([describe(broker, peer, group_id) for group_id in request.group_ids], shape)
+    return broker.turns.each(
+        request.group_ids,
+        lambda group_id: describe(broker, peer, group_id),
+        lambda groups: together(groups, shape),
+    )
 
 
 def describe(broker: Broker, peer: Peer, group_id: str) -> Described | Later[Described]:

@@ -8,7 +8,7 @@ from functools import partial
 from trilogue.broker.broker import Broker
 from trilogue.broker.coordinators.ask_group import ask_group
 from trilogue.broker.groups.coordinator import GroupCoordinator
-from trilogue.broker.requests.later import together
+from trilogue.broker.requests.later import Later, together
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import Answer, handles
 from trilogue.broker.security.operations import Operation
@@ -20,8 +20,8 @@ Result = DeleteGroupsResponse.Result
 
 @handles(DeleteGroupsRequest, "0-2")
 def delete_groups(broker: Broker, request: DeleteGroupsRequest, peer: Peer) -> Answer:
-    results = [
-        ask_group(
+    def delete(group_id: str) -> Result | Later[Result]:
+        return ask_group(
             broker,
             peer,
             Operation.DELETE,
@@ -30,9 +30,11 @@ def delete_groups(broker: Broker, request: DeleteGroupsRequest, peer: Peer) -> A
             group_id,
             refuse=partial(refusal, group_id),
         )
-        for group_id in dict.fromkeys(request.groups_names)
-    ]
-    return together(results, lambda results: DeleteGroupsResponse(results=results))
+
+    def shape(results: list[Result]) -> DeleteGroupsResponse:
+        return DeleteGroupsResponse(results=results)
+
+    return broker.turns.each(dict.fromkeys(request.groups_names), delete, lambda results: together(results, shape))
 
 
 def refusal(group_id: str, code: ErrorCode) -> Result:

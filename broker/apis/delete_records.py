@@ -6,6 +6,7 @@ v2: flexible.  Not done: waiting for followers to forget as well (KNOWN_GAPS.md)
 """
 
 from trilogue.broker.broker import Broker
+from trilogue.broker.requests.later import Later
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
 from trilogue.broker.requests.seams import led_partition
@@ -18,13 +19,18 @@ NO_OFFSET = -1
 
 
 @handles(DeleteRecordsRequest)
-def delete_records(broker: Broker, request: DeleteRecordsRequest, peer: Peer) -> DeleteRecordsResponse:
+def delete_records(
+    broker: Broker, request: DeleteRecordsRequest, peer: Peer
+) -> DeleteRecordsResponse | Later[DeleteRecordsResponse]:
     asked = {(topic.name, each.partition_index): each.offset for topic in request.topics for each in topic.partitions}
     topics: dict[str, DeleteRecordsResponse.Topic] = {}
-    for (name, index), offset in asked.items():
+
+    def answer(each: tuple[tuple[str, int], int]) -> None:
+        (name, index), offset = each
         topic = topics.setdefault(name, DeleteRecordsResponse.Topic(name=name, partitions=[]))
         topic.partitions.append(forget(broker, peer, name, index, offset))
-    return DeleteRecordsResponse(topics=list(topics.values()))
+
+    return broker.turns.each(asked.items(), answer, lambda _: DeleteRecordsResponse(topics=list(topics.values())))
 
 
 def forget(broker: Broker, peer: Peer, topic: str, index: int, offset: int) -> Answer:

@@ -23,6 +23,7 @@ from trilogue.broker.config.describe import (
     only,
 )
 from trilogue.broker.names import check_name
+from trilogue.broker.requests.later import Later
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
 from trilogue.wire.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
@@ -34,8 +35,14 @@ Config = Result.Config
 
 
 @handles(DescribeConfigsRequest)
-def describe_configs(broker: Broker, request: DescribeConfigsRequest, peer: Peer) -> DescribeConfigsResponse:
-    return DescribeConfigsResponse(results=[described(broker, asked, request) for asked in request.resources])
+def describe_configs(
+    broker: Broker, request: DescribeConfigsRequest, peer: Peer
+) -> DescribeConfigsResponse | Later[DescribeConfigsResponse]:
+    return broker.turns.each(
+        request.resources,
+        lambda asked: described(broker, asked, request),
+        lambda results: DescribeConfigsResponse(results=results),
+    )
 
 
 def described(broker: Broker, asked: Asked, request: DescribeConfigsRequest) -> Result:

@@ -10,7 +10,7 @@ from trilogue.broker.broker import Broker
 from trilogue.broker.coordinators.ask_group import ask_group, caller
 from trilogue.broker.groups.classic.describe import undescribed
 from trilogue.broker.groups.requests import classic
-from trilogue.broker.requests.later import together
+from trilogue.broker.requests.later import Later, together
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import Answer, handles
 from trilogue.broker.security.operations import OF_GROUPS, Operation
@@ -26,19 +26,9 @@ def describe_groups(broker: Broker, request: DescribeGroupsRequest, peer: Peer) 
                 each.authorized_operations = OF_GROUPS
         return DescribeGroupsResponse(groups=groups)
 
-    return together(
-        [
-            ask_group(
-                broker,
-                peer,
-                Operation.DESCRIBE,
-                group_id,
-                classic.describe,
-                group_id,
-                caller(peer),
-                refuse=partial(undescribed, group_id),
-            )
-            for group_id in request.groups
-        ],
-        shape,
-    )
+    def describe(group_id: str) -> DescribeGroupsResponse.Group | Later[DescribeGroupsResponse.Group]:
+        refuse = partial(undescribed, group_id)
+        asks = (broker, peer, Operation.DESCRIBE, group_id)
+        return ask_group(*asks, classic.describe, group_id, caller(peer), refuse=refuse)
+
+    return broker.turns.each(request.groups, describe, lambda groups: together(groups, shape))

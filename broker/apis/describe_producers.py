@@ -5,6 +5,7 @@ A partition we do not lead is refused by itself.  There is one version.
 
 from trilogue.broker.broker import Broker
 from trilogue.broker.names import check_name
+from trilogue.broker.requests.later import Later
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
 from trilogue.broker.requests.seams import led_partition
@@ -18,13 +19,21 @@ Answer = Topic.Partition
 
 
 @handles(DescribeProducersRequest)
-def describe_producers(broker: Broker, request: DescribeProducersRequest, peer: Peer) -> DescribeProducersResponse:
-    return DescribeProducersResponse(
-        topics=[
-            Topic(name=topic.name, partitions=[describe(broker, peer, topic.name, i) for i in topic.partition_indexes])
-            for topic in request.topics
-        ]
+def describe_producers(
+    broker: Broker, request: DescribeProducersRequest, peer: Peer
+) -> DescribeProducersResponse | Later[DescribeProducersResponse]:
+    topics = [Topic(name=topic.name, partitions=[]) for topic in request.topics]
+    asked = (
+        (topic, index)
+        for topic, wanted in zip(topics, request.topics, strict=True)
+        for index in wanted.partition_indexes
     )
+
+    def answer(both: tuple[Topic, int]) -> None:
+        topic, index = both
+        topic.partitions.append(describe(broker, peer, topic.name, index))
+
+    return broker.turns.each(asked, answer, lambda _: DescribeProducersResponse(topics=topics))
 
 
 def describe(broker: Broker, peer: Peer, topic: str, index: int) -> Answer:

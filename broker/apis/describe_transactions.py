@@ -5,6 +5,7 @@ Each id is answered by itself, by its coordinator only.
 
 from trilogue.broker.broker import Broker
 from trilogue.broker.coordinators.ask_transaction import transaction_shard
+from trilogue.broker.requests.later import Later
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
 from trilogue.broker.security.operations import Operation
@@ -18,9 +19,11 @@ Answer = DescribeTransactionsResponse.TransactionState
 @handles(DescribeTransactionsRequest)
 def describe_transactions(
     broker: Broker, request: DescribeTransactionsRequest, peer: Peer
-) -> DescribeTransactionsResponse:
-    return DescribeTransactionsResponse(
-        transaction_states=[describe(broker, peer, transactional_id) for transactional_id in request.transactional_ids]
+) -> DescribeTransactionsResponse | Later[DescribeTransactionsResponse]:
+    return broker.turns.each(
+        request.transactional_ids,
+        lambda transactional_id: describe(broker, peer, transactional_id),
+        lambda states: DescribeTransactionsResponse(transaction_states=states),
     )
 
 

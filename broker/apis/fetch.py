@@ -14,8 +14,9 @@ from typing import NamedTuple
 import trio
 
 from trilogue.broker.broker import Broker
-from trilogue.broker.partitions.fetch_sessions import Context, Key, Wanted
-from trilogue.broker.partitions.partition import Bell, Partition, Read
+from trilogue.broker.partitions.fetch_sessions import Context, Wanted
+from trilogue.broker.partitions.partition import Partition, Read
+from trilogue.broker.partitions.waiting import Bell
 from trilogue.broker.requests.endpoints import add_leaders
 from trilogue.broker.requests.later import Later
 from trilogue.broker.requests.peer import Peer
@@ -35,6 +36,8 @@ NO_OFFSET = NO_EPOCH = -1
 READ_UNCOMMITTED, READ_COMMITTED = ISOLATION_LEVELS = (0, 1)
 BY_ID = 13
 """From this version on topics are asked for by their ids."""
+MANY_PARTITIONS = 100
+"""To answer a fetch of more than these takes long."""
 MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
@@ -51,11 +54,23 @@ class Plan(NamedTuple):
     """Who fetches, if it says that it is a broker; consumers are below 0."""
 
 
-class Found(NamedTuple):
-    answers: list[tuple[Key, Answer]]
-    size: int
-    urgent: bool
-    """Something that the reader has to hear whatever the size: an error, or that its log has parted from ours."""
+class Found:
+    """What there is for the partitions of a plan, in its order."""
+
+    __slots__ = ("answers", "size", "sizes", "urgent")
+
+    def __init__(self) -> None:
+        self.answers: list[Answer] = []
+        self.sizes: list[int] = []
+        self.size = 0
+        """Of all records together."""
+        self.urgent = False
+        """There is something to be heard whatever the size: an error, or that the reader's log has parted from ours."""
+
+    def add(self, answer: Answer, size: int) -> None:
+        self.answers.append(answer)
+        self.sizes.append(size)
+        self.size += size
 
 
 @handles(FetchRequest, gives_way=True)
@@ -66,11 +81,38 @@ def fetch(broker: Broker, request: FetchRequest, peer: Peer) -> FetchResponse | 
         plan = understand(broker, request, peer)
     except BrokerError as error:
         return FetchResponse(error_code=error.code, responses=[])
-    found = read(broker, plan, peer)
-    if not plan.wanted or found.urgent or found.size >= plan.min_bytes or request.max_wait_ms <= 0 or broker.stopping:
+    if len(plan.wanted) > MANY_PARTITIONS:
+        return fetch_many(broker, plan, request.max_wait_ms, peer)
+    found = Found()
+    for wanted in plan.wanted:
+        found.add(*read_one(broker, plan, wanted, found, found.size, peer))
+    if enough(broker, plan, found, request.max_wait_ms):
         return answer(broker, plan, found, peer)
-    patience = peer.patience = trio.CancelScope(deadline=trio.current_time() + request.max_wait_ms / 1000)
-    return wait(broker, plan, peer, patience)
+    return wait(broker, plan, found, peer, patience(peer, request.max_wait_ms))
+
+
+def fetch_many(broker: Broker, plan: Plan, max_wait_ms: int, peer: Peer) -> Later[FetchResponse]:
+    scope = patience(peer, max_wait_ms)
+
+    async def in_pieces() -> FetchResponse:
+        found, pace = Found(), broker.turns.pace()
+        for wanted in plan.wanted:
+            found.add(*read_one(broker, plan, wanted, found, found.size, peer))
+            await pace.step()
+        if enough(broker, plan, found, max_wait_ms):
+            return answer(broker, plan, found, peer)
+        return await wait(broker, plan, found, peer, scope)
+
+    return in_pieces()
+
+
+def enough(broker: Broker, plan: Plan, found: Found, max_wait_ms: int) -> bool:
+    return not plan.wanted or found.urgent or found.size >= plan.min_bytes or max_wait_ms <= 0 or broker.stopping
+
+
+def patience(peer: Peer, max_wait_ms: int) -> trio.CancelScope:
+    scope = peer.patience = trio.CancelScope(deadline=trio.current_time() + max(max_wait_ms, 0) / 1000)
+    return scope
 
 
 def understand(broker: Broker, request: FetchRequest, peer: Peer) -> Plan:
@@ -100,52 +142,53 @@ def understand(broker: Broker, request: FetchRequest, peer: Peer) -> Plan:
         wanted = [entry.wanted for entry in context.session.entries.values()]
     elif len(wanted) > 1:
         wanted = list({(each.topic, each.partition): each for each in wanted}.values())
+    max_bytes = min(request.max_bytes, broker.config["fetch.max.bytes"])
     return Plan(
         wanted,
         context,
-        min(request.max_bytes, broker.config["fetch.max.bytes"]),
-        request.min_bytes,
+        max_bytes,
+        min(request.min_bytes, max_bytes),
         request.isolation_level == READ_COMMITTED,
         peer.version,
         request.replica_state.replica_id if peer.version >= 15 else request.replica_id,
     )
 
 
-def read(broker: Broker, plan: Plan, peer: Peer) -> Found:
-    """What there is right now, within the limits."""
-    answers: list[tuple[Key, Answer]] = []
-    left, size, urgent, min_one = plan.max_bytes, 0, False, True
-    for wanted in plan.wanted:
-        taken = 0
-        partition = None
-        try:
-            partition = find(broker, peer, wanted)
-            if plan.replica >= 0:
-                # A forged replica could move the high watermark; ours have a listener of their own.
-                raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "not a replica of this partition")
-            limit = min(wanted.max_bytes, left)
-            if limit < 0:
-                raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{limit} bytes wanted")
-            got = partition.read(
-                wanted.offset,
-                limit,
-                committed_only=plan.committed_only,
-                min_one=min_one,
-                epoch=wanted.leader_epoch,
-                last_fetched_epoch=wanted.last_fetched_epoch,
-            )
-            each, taken = shape(wanted, partition, got, plan)
-            if taken:
-                min_one = False
-                size += taken
-            urgent = urgent or got.diverging is not None
-        except BrokerError as error:
-            each, urgent = refusal(wanted.partition, error.code, partition), True
-        except OSError:
-            each, urgent = refusal(wanted.partition, ErrorCode.KAFKA_STORAGE_ERROR, partition), True
-        left = max(0, left - taken)
-        answers.append(((wanted.topic, wanted.partition), each))
-    return Found(answers, size, urgent)
+def read_one(broker: Broker, plan: Plan, wanted: Wanted, found: Found, others: int, peer: Peer) -> tuple[Answer, int]:
+    """One partition's part, and how many bytes of records it has; `others` is how many the others have."""
+    partition = None
+    try:
+        partition = find(broker, peer, wanted)
+        if plan.replica >= 0:
+            # A forged replica could move the high watermark; ours have a listener of their own.
+            raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "not a replica of this partition")
+        left = plan.max_bytes - others
+        limit = min(wanted.max_bytes, max(0, left) if found.answers else left)
+        if limit < 0:
+            raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{limit} bytes wanted")
+        got = partition.read(
+            wanted.offset,
+            limit,
+            committed_only=plan.committed_only,
+            min_one=not others,
+            epoch=wanted.leader_epoch,
+            last_fetched_epoch=wanted.last_fetched_epoch,
+        )
+        found.urgent = found.urgent or got.diverging is not None
+        return shape(wanted, partition, got, plan)
+    except BrokerError as error:
+        code = error.code
+    except OSError:
+        code = ErrorCode.KAFKA_STORAGE_ERROR
+    found.urgent = True
+    return refusal(wanted.partition, code, partition), 0
+
+
+def read_again(broker: Broker, plan: Plan, found: Found, position: int, peer: Peer) -> None:
+    others = found.size - found.sizes[position]
+    found.answers[position], taken = read_one(broker, plan, plan.wanted[position], found, others, peer)
+    found.sizes[position] = taken
+    found.size = others + taken
 
 
 def find(broker: Broker, peer: Peer, wanted: Wanted) -> Partition:
@@ -218,40 +261,65 @@ def down_converted(records: Slice, magic: int, offset: int) -> bytes:
         raise BrokerError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
 
 
-async def wait(broker: Broker, plan: Plan, peer: Peer, patience: trio.CancelScope) -> FetchResponse:
+async def wait(broker: Broker, plan: Plan, found: Found, peer: Peer, scope: trio.CancelScope) -> FetchResponse:
     """Until there is enough, something to be said, no more time, or something else that the reader asks for."""
-    partitions = watchable(broker, peer, plan.wanted)
     bell = Bell()
-    for partition in partitions:
-        partition.watch(bell)
+    positions: dict[Partition, int] = {}
     try:
-        with patience:
-            while not broker.stopping:
-                # Looked at before the first wait too: something may have come before we began to watch.
-                found = read(broker, plan, peer)
+        with scope:
+            watch(broker, plan, found, bell, positions, peer)
+            held = let_go(found, range(len(found.answers)))
+            while not (found.urgent or broker.stopping):
+                changed, bell.changed = bell.changed, set()
+                for partition in changed:
+                    position = positions[partition]
+                    before = found.sizes[position]
+                    read_again(broker, plan, found, position, peer)
+                    if 0 < found.sizes[position] == before:
+                        partition.unwatch(bell)  # it gives no more, whatever comes
                 if found.urgent or found.size >= plan.min_bytes:
-                    return answer(broker, plan, found, peer)
+                    held.difference_update(positions[partition] for partition in changed)
+                    break
+                held |= let_go(found, [positions[partition] for partition in changed])
+                bell.lacks = plan.min_bytes - found.size
                 await bell.wait()
     finally:
-        for partition in partitions:
+        for partition in positions:
             partition.unwatch(bell)
-    return answer(broker, plan, read(broker, plan, peer), peer)
+    if len(plan.wanted) > MANY_PARTITIONS:
+        await broker.turns.next()
+    for position in sorted(held.union(positions[partition] for partition in bell.changed)):
+        read_again(broker, plan, found, position, peer)
+    return answer(broker, plan, found, peer)
 
 
-def watchable(broker: Broker, peer: Peer, wanted: Iterable[Wanted]) -> list[Partition]:
-    found = []
-    for each in wanted:
+def watch(broker: Broker, plan: Plan, found: Found, bell: Bell, positions: dict[Partition, int], peer: Peer) -> None:
+    """Hear from now on what changes, and now what has changed since it was found."""
+    for position, (wanted, each) in enumerate(zip(plan.wanted, found.answers, strict=True)):
         try:
-            found.append(find(broker, peer, each))
+            partition = find(broker, peer, wanted)
         except BrokerError:
-            continue  # it has been said by now, or will be
-    return found
+            read_again(broker, plan, found, position, peer)  # it is gone, and that is to be said
+            continue
+        positions[partition] = position
+        partition.watch(bell, committed_only=plan.committed_only)
+        if (partition.high_watermark, partition.last_stable_offset) != (each.high_watermark, each.last_stable_offset):
+            bell.changed.add(partition)
+
+
+def let_go(found: Found, positions: Iterable[int]) -> set[int]:
+    """Those that have records, which are forgotten: whoever waits holds no files open."""
+    full = {position for position in positions if found.sizes[position]}
+    for position in full:
+        found.answers[position].records = NOTHING
+    return full
 
 
 def answer(broker: Broker, plan: Plan, found: Found, peer: Peer) -> FetchResponse:
     session, full = plan.context
     topics: dict[str | bytes, Topic] = {}
-    for key, each in found.answers:
+    for wanted, each in zip(plan.wanted, found.answers, strict=True):
+        key = (wanted.topic, wanted.partition)
         news = session is None or session.is_news(
             key, each.high_watermark, each.log_start_offset, bool(each.records), each.error_code
         )

@@ -22,9 +22,13 @@ Answer = FindCoordinatorResponse.Coordinator
 async def find_coordinator(broker: Broker, request: FindCoordinatorRequest, peer: Peer) -> FindCoordinatorResponse:
     version = peer.version
     if version >= 4:
-        answers = [await find(broker, key, request.key_type, peer) for key in request.coordinator_keys]
-        for each in answers:
-            each.error_message = ""  # as Kafka answers: the code says it all
+        pace = broker.turns.pace()
+        answers = []
+        for key in request.coordinator_keys:
+            answer = await find(broker, key, request.key_type, peer)
+            answer.error_message = ""  # as Kafka answers: the code says it all
+            answers.append(answer)
+            await pace.step()
         return FindCoordinatorResponse(coordinators=answers)
     one = await find(broker, request.key, request.key_type, peer)
     return FindCoordinatorResponse(

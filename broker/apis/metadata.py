@@ -14,6 +14,7 @@ from trilogue.broker.cluster.image import NO_LEADER, Image
 from trilogue.broker.cluster.image import Topic as TopicImage
 from trilogue.broker.names import check_name, is_internal
 from trilogue.broker.requests.endpoints import endpoint
+from trilogue.broker.requests.later import Later
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
 from trilogue.broker.requests.seams import controller
@@ -32,21 +33,23 @@ Partition = Topic.Partition
 
 
 @handles(MetadataRequest)
-def metadata(broker: Broker, request: MetadataRequest, peer: Peer) -> MetadataResponse:
+def metadata(broker: Broker, request: MetadataRequest, peer: Peer) -> MetadataResponse | Later[MetadataResponse]:
     image = broker.image
+
+    def whole(topics: list[Topic]) -> MetadataResponse:
+        return MetadataResponse(
+            brokers=living(broker, image, peer),
+            cluster_id=image.cluster_id,
+            controller_id=image.controller,
+            topics=topics,
+            cluster_authorized_operations=(OF_CLUSTER if request.include_cluster_authorized_operations else NOT_ASKED),
+        )
+
     if request.topics is None or (peer.version == 0 and not request.topics):
-        topics = [describe(broker, topic, request) for topic in image.topics.values()]
-    elif (code := misunderstood(request.topics, peer.version)) is not None:
+        return broker.turns.each(image.topics.values(), lambda topic: describe(broker, topic, request), whole)
+    if (code := misunderstood(request.topics, peer.version)) is not None:
         return refuse_all(request.topics, code)
-    else:
-        topics = [one(broker, asked, request, peer) for asked in once(request.topics)]
-    return MetadataResponse(
-        brokers=living(broker, image, peer),
-        cluster_id=image.cluster_id,
-        controller_id=image.controller,
-        topics=topics,
-        cluster_authorized_operations=(OF_CLUSTER if request.include_cluster_authorized_operations else NOT_ASKED),
-    )
+    return broker.turns.each(once(request.topics), lambda asked: one(broker, asked, request, peer), whole)
 
 
 def misunderstood(topics: list[MetadataRequest.Topic], version: int) -> ErrorCode | None:

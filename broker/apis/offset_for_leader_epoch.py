@@ -6,6 +6,7 @@ v3+: who asks; consumers and replicas hear the same.
 """
 
 from trilogue.broker.broker import Broker
+from trilogue.broker.requests.later import Later
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
 from trilogue.broker.requests.seams import led_partition
@@ -21,13 +22,15 @@ Answer = Topic.Partition
 @handles(OffsetForLeaderEpochRequest)
 def offset_for_leader_epoch(
     broker: Broker, request: OffsetForLeaderEpochRequest, peer: Peer
-) -> OffsetForLeaderEpochResponse:
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            Topic(topic=topic.topic, partitions=[end_of(broker, peer, topic.topic, each) for each in topic.partitions])
-            for topic in request.topics
-        ]
-    )
+) -> OffsetForLeaderEpochResponse | Later[OffsetForLeaderEpochResponse]:
+    topics = [Topic(topic=topic.topic, partitions=[]) for topic in request.topics]
+    asked = ((topic, each) for topic, wanted in zip(topics, request.topics, strict=True) for each in wanted.partitions)
+
+    def answer(both: tuple[Topic, Asked]) -> None:
+        topic, each = both
+        topic.partitions.append(end_of(broker, peer, topic.topic, each))
+
+    return broker.turns.each(asked, answer, lambda _: OffsetForLeaderEpochResponse(topics=topics))
 
 
 def end_of(broker: Broker, peer: Peer, topic: str, asked: Asked) -> Answer:

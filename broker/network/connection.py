@@ -6,17 +6,22 @@ Answers leave in the order of the requests, and one request is handled at a time
 Bytes come by `receive`, in whole and broken frames.  The beginning of a frame whose end has not come is kept here; the
 rest of it goes into `room`, and `received` is told how much that was.  What is to be sent gathers in `out`.  `later` is
 what has to be waited for: until `finish` has waited for it nothing more is handled, and `resume` goes on from there.
+Likewise when it has had its piece of the loop: `long` says that others come first.
 """
 
 import struct
 from collections import deque
 from collections.abc import Awaitable, Callable
+from time import monotonic
+
+import trio
 
 from trilogue.broker.broker import Broker
 from trilogue.broker.network.buffers import RECEIVE_BYTES, Spares
-from trilogue.broker.requests.later import Later
+from trilogue.broker.requests.later import Later, settled
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import APIS, Answer, Api, Repeats, Templates
+from trilogue.broker.requests.turns import PIECE_BYTES, PIECE_SECONDS
 from trilogue.storage.slices import Slice
 from trilogue.wire.apis.api_versions import ApiVersionsResponse
 from trilogue.wire.errors import ErrorCode, MalformedMessage
@@ -34,6 +39,11 @@ from trilogue.wire.schema import Response
 
 NEXT = struct.Struct(">4xh")  # the size of a frame, and the key of its API
 
+LARGE_BYTES = 256 << 10
+"""A request that is not records: to read it takes longer than a piece of the loop should."""
+LARGE_ITEMS = 1000
+"""Of an answer; likewise to write it."""
+
 Part = bytes | bytearray | memoryview | Slice
 
 
@@ -46,6 +56,7 @@ class Connection:
         "_spares",
         "_templates",
         "later",
+        "long",
         "out",
         "peer",
         "tail",
@@ -56,6 +67,8 @@ class Connection:
         self._broker, self.peer, self._spares = broker, peer, spares
         self.out: deque[Part] = deque()
         self.later: Later[Response | None] | None = None
+        self.long = False
+        """What came last has taken long to handle, or its answers are large: what is left of it waits for its turn."""
         self._api: Api | None = None
         """Of the request that `later` answers; of a template's it does not matter."""
         self._asked = (0, 0)
@@ -112,19 +125,24 @@ class Connection:
     def _feed(self, view: memoryview) -> int:
         """Handle the complete frames at the beginning of `view`; answer how many bytes that took.
 
-        Stops early at a request that has to wait.
+        Stops early at a request that has to wait, and when it has taken long.
         """
         at, size = 0, len(view)
         limit = self._broker.request_bytes_max
-        while at < size and self.later is None:
+        begun, queued = monotonic(), 0
+        self.long = False
+        while at < size and self.later is None and not self.long:
             end = frame_end(view, at, limit)
             if end is None:
                 break
-            self._handle(view[at + SIZE.size : end])
+            if added := self._handle(view[at + SIZE.size : end]):
+                queued += added
+                self.long = queued > PIECE_BYTES or monotonic() - begun > PIECE_SECONDS
             at = end
         return at
 
-    def _handle(self, frame: memoryview) -> None:
+    def _handle(self, frame: memoryview) -> int:
+        """Answer how much that is towards a piece of the loop: nothing, for what comes again and again."""
         answer: Answer | bytearray
         peer = self.peer
         api = None
@@ -139,8 +157,11 @@ class Connection:
             api = APIS.get(key)
             if api is None or version not in api.numbers:
                 self._refuse(header)
-                return
+                return len(frame)
             peer.version, peer.client_id = version, client_id
+            if len(frame) > LARGE_BYTES and api.repeats is None:
+                self.later, self._api, self._asked = self._read_large(api, bytes(frame), at), api, header[1:3]
+                return len(frame)
             request = request_reader(api.request, version)(frame, at)
             if api.repeats is not None:
                 if self._templates is None:
@@ -150,10 +171,20 @@ class Connection:
             answer = api.handler(self._broker, request, peer)
         if isinstance(answer, bytearray):
             self.out.append(answer)
-        elif isinstance(answer, Response):
-            self.out += answer_writer(type(answer), version)(answer, correlation_id)
-        elif answer is not None:
+            return 0
+        if isinstance(answer, Response):
+            parts = answer_writer(type(answer), version)(answer, correlation_id)
+            self.out += parts
+            return sum(map(len, parts))
+        if answer is not None:
             self.later, self._api, self._asked = answer, api, (version, correlation_id)
+        return len(frame)
+
+    async def _read_large(self, api: Api, frame: bytes, at: int) -> Response | None:
+        """A request of very many things: to read it takes long, and cannot be done in pieces."""
+        reader = request_reader(api.request, self.peer.version)
+        request = await trio.to_thread.run_sync(reader, memoryview(frame), at)
+        return await settled(api.handler(self._broker, request, self.peer))
 
     def _refuse(self, header: Header) -> None:
         if header.key != API_VERSIONS:
@@ -169,6 +200,11 @@ class Connection:
         self.out.extend(write_response(answer, 0, header.correlation_id))
 
     # -- waiting -------------------------------------------------------------------------------
+
+    @property
+    def waits(self) -> bool:
+        """For an answer, or for its next turn."""
+        return self.later is not None or (self.long and self.tail is not None)
 
     @property
     def gives_way(self) -> bool:
@@ -206,16 +242,24 @@ class Connection:
             answer = await self.later
         finally:
             self.later = self.peer.patience = None
-        if answer is not None:
+        if answer is None:
+            return
+        if is_large(answer):
+            self.out.extend(await trio.to_thread.run_sync(write_response, answer, *self._asked))
+        else:
             self.out.extend(write_response(answer, *self._asked))
 
     async def settle(self, finish: Callable[[], Awaitable[None]], send: Callable[[], Awaitable[None]]) -> None:
         """Finish, send, and go on with what was kept, until there is nothing more to wait for."""
         while True:
+            if self.out:
+                await send()
             if self.later is not None:
                 await finish()
-            await send()
+                await send()
             before = self.tail_size
+            if before:
+                await self._broker.turns.next()
             self.resume()
             if self.later is None and not self.out and self.tail_size == before:
                 return
@@ -225,3 +269,9 @@ class Connection:
         if self.later is not None:
             self.later.close()
             self.later = None
+
+
+def is_large(answer: Response) -> bool:
+    """Whether there is a long list right in it."""
+    fields = (getattr(answer, name) for name in answer.__struct_fields__)
+    return any(isinstance(each, list) and len(each) > LARGE_ITEMS for each in fields)

@@ -131,6 +131,8 @@ class Gate:
                     elif self._receive(guest):
                         served.append(guest)
                         self._received = True
+                        if guest.connection.long:
+                            break  # those who are left are as ready in the next turn
                         if self._taken > TOGETHER_BYTES:
                             self._answer(served)
                 self._answer(served)
@@ -218,7 +220,7 @@ class Gate:
         for guest in served:
             connection = guest.connection
             try:
-                if connection.later is not None or not send_some(guest.sock, connection.out):
+                if not send_some(guest.sock, connection.out) or connection.waits:
                     self._set_aside(guest)
             except (Hangup, OSError) as error:
                 self._guests.drop(guest, error)

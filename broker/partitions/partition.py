@@ -10,6 +10,7 @@ from typing import NamedTuple
 import trio
 
 from trilogue.broker.cluster.image import PartitionState
+from trilogue.broker.partitions.waiting import Bell
 from trilogue.storage.log import AppendResult, Log
 from trilogue.storage.producers import Origin
 from trilogue.storage.slices import Slice
@@ -18,22 +19,6 @@ from trilogue.wire.errors import BrokerError, ErrorCode
 logger = logging.getLogger(__name__)
 
 NO_EPOCH = -1
-
-
-class Bell:
-    """Wakes whoever waits for news of any of several partitions."""
-
-    __slots__ = ("_event",)
-
-    def __init__(self) -> None:
-        self._event = trio.Event()
-
-    def ring(self) -> None:
-        self._event.set()
-
-    async def wait(self) -> None:
-        await self._event.wait()
-        self._event = trio.Event()
 
 
 class Follower:
@@ -65,6 +50,8 @@ class Partition:
         "_alone",
         "_bells",
         "_followers",
+        "_stable",
+        "_stable_bells",
         "epoch_start",
         "high_watermark",
         "index",
@@ -93,6 +80,10 @@ class Partition:
         """Where our leader epoch began.  Until the high watermark is there, we do not know what is committed."""
         self._followers: dict[int, Follower] = {}
         self._bells: set[Bell] = set()
+        self._stable_bells: set[Bell] = set()
+        """Of those who read what is committed only."""
+        self._stable = 0
+        """How far they can read, as they know."""
 
     def __repr__(self) -> str:
         return f"Partition({self.topic}-{self.index}, epoch {self.state.leader_epoch}, {self.log!r})"
@@ -128,18 +119,32 @@ class Partition:
 
     # -- waiting -------------------------------------------------------------------------------
 
-    def watch(self, bell: Bell) -> None:
-        self._bells.add(bell)
+    def watch(self, bell: Bell, *, committed_only: bool = False) -> None:
+        if committed_only:
+            if not self._stable_bells:
+                self._stable = self.last_stable_offset
+            self._stable_bells.add(bell)
+        else:
+            self._bells.add(bell)
 
     def unwatch(self, bell: Bell) -> None:
         self._bells.discard(bell)
+        self._stable_bells.discard(bell)
+
+    @property
+    def watched(self) -> bool:
+        return bool(self._bells or self._stable_bells)
 
     def ring(self) -> None:
-        for bell in self._bells:
-            bell.ring()
+        """Whoever waits hears of it, however little it is."""
+        for bell in (*self._bells, *self._stable_bells):
+            bell.ring(self)
 
-    def _advance(self) -> None:
-        """Move the high watermark to what all replicas in sync have; never back, and not while they are too few."""
+    def _advance(self, size: int = 0) -> None:
+        """Move the high watermark to what all replicas in sync have; never back, and not while they are too few.
+
+        `size` is how many bytes were appended.
+        """
         reached = self.log.end_offset
         if not self._alone:
             if self.too_few:
@@ -148,9 +153,22 @@ class Partition:
                 if each != self.node_id:
                     reached = min(reached, self._followers[each].end_offset)
         if reached > self.high_watermark:
-            self.high_watermark = reached
-            if self._bells:
-                self.ring()
+            before, self.high_watermark = self.high_watermark, reached
+            for bell in self._bells:
+                bell.grow(self, size)
+            if self._stable_bells:
+                self._advance_stable(before, size)
+
+    def _advance_stable(self, high_watermark: int, size: int) -> None:
+        """For those who read what is committed only: `high_watermark` is where it was before."""
+        before, self._stable = self._stable, self.last_stable_offset
+        for bell in self._stable_bells:
+            if self._stable == before:
+                bell.changed.add(self)  # they will hear of the high watermark, but need not for that alone
+            elif before == high_watermark:
+                bell.grow(self, size)
+            else:
+                bell.ring(self)  # a transaction has ended: nobody has counted what it held back
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -188,7 +206,7 @@ class Partition:
             verified=verified,
             transaction_version=transaction_version,
         )
-        self._advance()
+        self._advance(len(records))
         return result
 
     def is_committed(self, offset: int) -> bool:

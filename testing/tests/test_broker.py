@@ -245,8 +245,9 @@ def test_a_consumer_that_waits_does_not_hold_up_the_end():
             await create(client, "quiet")
             reader = Reader(client, "quiet", {0: 0})
             nursery.start_soon(reader.poll, 30)
-            while not any(partition._bells for partition in broker.server.broker.replicas):
-                await trio.lowlevel.checkpoint()
+            with trio.fail_after(10):
+                while not any(partition.watched for partition in broker.server.broker.replicas):
+                    await trio.lowlevel.checkpoint()
             started = trio.current_time()
             broker.server.stop()
             await broker.server.stopped.wait()

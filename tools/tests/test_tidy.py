@@ -32,6 +32,7 @@ MAY_IMPORT = {
 # path that fits counts.
 LAYERS = [
     {"names.py", "clock.py", "features.py", "requests/later.py", "security"},
+    {"requests/turns.py"},
     {"cluster"},
     {"config"},
     {"partitions"},
@@ -39,7 +40,7 @@ LAYERS = [
     {"groups", "transactions"},
     {"broker.py"},
     {"requests"},
-    {"network", "coordinators"},
+    {"network", "coordinators", "watchdog.py"},
     {"apis"},
     {"server.py"},
 ]

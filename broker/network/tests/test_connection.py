@@ -7,6 +7,7 @@ from trilogue.broker.network.buffers import RECEIVE_BYTES, Spares
 from trilogue.broker.network.connection import Connection
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import APIS, Api
+from trilogue.broker.requests.turns import Turns
 from trilogue.wire.apis.fetch import FetchRequest, FetchResponse
 from trilogue.wire.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from trilogue.wire.errors import MalformedMessage
@@ -17,6 +18,7 @@ class Limits:
     """All that a connection asks of a broker."""
 
     request_bytes_max = 1 << 20
+    turns = Turns()
 
 
 @pytest.fixture
@@ -160,3 +162,36 @@ def test_what_waits_gives_way_when_the_peer_has_hung_up(connection):
     connection.look_ahead(b"")
 
     assert trio.run(sent, connection) == [1]
+
+
+def test_what_takes_long_or_fills_the_memory_is_handled_in_pieces(connection, monkeypatch):
+    monkeypatch.setattr("trilogue.broker.network.connection.PIECE_SECONDS", 0.0)
+    bring(connection, beat(1) + beat(2) + beat(3))
+
+    assert connection.long
+    assert connection.waits
+    assert answered(connection) == [1]
+    assert trio.run(sent, connection) == [2, 3]
+    assert connection.tail is None
+
+    monkeypatch.setattr("trilogue.broker.network.connection.PIECE_SECONDS", 10.0)
+    monkeypatch.setattr("trilogue.broker.network.connection.PIECE_BYTES", 19)
+    bring(connection, beat(4) + beat(5) + beat(6) + beat(7))
+
+    assert answered(connection) == [4, 5]
+    assert trio.run(sent, connection) == [6, 7]
+
+
+def test_whoever_was_answered_need_not_wait_for_what_was_asked_behind_it(connection):
+    bring(connection, beat(1) + fetch(2))
+    heard = []
+
+    async def send():
+        heard.extend(answered(connection))
+
+    async def main():
+        with trio.move_on_after(0.05):
+            await connection.settle(connection.finish, send)
+
+    trio.run(main)
+    assert heard == [1]
