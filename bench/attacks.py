@@ -14,6 +14,7 @@ from trilogue.wire.apis.create_topics import CreateTopicsRequest
 from trilogue.wire.apis.delete_topics import DeleteTopicsRequest
 from trilogue.wire.apis.describe_configs import DescribeConfigsRequest
 from trilogue.wire.apis.fetch import FetchRequest
+from trilogue.wire.apis.find_coordinator import FindCoordinatorRequest
 from trilogue.wire.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
 from trilogue.wire.apis.list_offsets import ListOffsetsRequest
 from trilogue.wire.apis.metadata import MetadataRequest
@@ -160,6 +161,12 @@ def create_many(broker: Broker, _: Any) -> str:
     return code(made.topics[0].error_code)
 
 
+def many_topics_and_a_group(broker: Broker) -> Connection:
+    connection = many_topics(broker)
+    connection.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["patterns"]), 4)  # makes what groups need
+    return connection
+
+
 def patterns(broker: Broker, connection: Connection) -> str:
     for number in range(1000):
         beat = ConsumerGroupHeartbeatRequest(
@@ -257,7 +264,7 @@ ALL = [
     Attack("200 IncrementalAlterConfigs among 3,000 topics", many_topics, alter_configs),
     Attack("200 DeleteTopics among 3,000 topics", many_topics, delete_topics),
     Attack("a topic of 10,000 partitions", nothing, create_many),
-    Attack("1,000 patterns over 3,000 topics", many_topics, patterns),
+    Attack("1,000 patterns over 3,000 topics", many_topics_and_a_group, patterns),
     Attack("bombs: 8 million records into a compacted topic", bomb_into("compacted", cleanup_policy="compact"), throw),
     Attack("bombs: 5 million old messages in Produce v2", old_bomb, throw_old),
     Attack("bombs: ListOffsets by time over 8 million records", bomb_there, look_up),
