@@ -46,6 +46,8 @@ class Broker:
         self.static = self.config = config
         """As we were started, and as altered since: the latter is replaced, never changed."""
         self.node_id, self.clock, self.tasks, self._chance = node_id, clock, tasks, chance
+        self._settings_of = ("<default>", str(node_id))
+        """Whose settings in the store are ours, the weaker first."""
         self.unadvertised = frozenset(unadvertised)
         """Listeners whose clients are told whatever address they have reached us by."""
         self.request_bytes_max: int = config["socket.request.max.bytes"]
@@ -83,8 +85,9 @@ class Broker:
 
     def _reconfigure(self, before: Image, image: Image) -> None:
         if before.configs is not image.configs:
-            own, everybody = image.config("brokers", str(self.node_id)), image.config("brokers", "<default>")
-            self.config = self.static.with_dynamic(everybody, own)
+            mine = [(image.config("brokers", name), before.config("brokers", name)) for name in self._settings_of]
+            if any(now != then for now, then in mine):
+                self.config = self.static.with_dynamic(*(now for now, _ in mine))
 
     def _update_coordinators(self, before: Image, image: Image) -> None:
         self.groups.update(image)

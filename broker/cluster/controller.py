@@ -24,7 +24,7 @@ from trilogue.broker.cluster.image import (
     topic_path,
 )
 from trilogue.broker.cluster.store import Check, Conflict, Create, Delete, Op, Update
-from trilogue.broker.cluster.view import View
+from trilogue.broker.cluster.view import MANY_NODES, View
 from trilogue.wire.errors import BrokerError, ErrorCode
 from trilogue.wire.schema import ZERO_UUID
 
@@ -90,13 +90,16 @@ class Controller:
 
     # -- changes -------------------------------------------------------------------------------
 
-    async def _carry_out(self, decide: Callable[[Image], Sequence[Op]]) -> None:
-        """Decide, commit, and come back when our own image shows it."""
+    async def _carry_out(self, decide: Callable[[Image], Sequence[Op]], partitions: int = 0) -> None:
+        """Decide, commit, and come back when our own image shows it.
+
+        With many new partitions a thread decides: an image does not change, and the commit checks that it still holds.
+        """
         for _ in range(ATTEMPTS):
             image = self._view.image
             if not self.holds:
                 raise BrokerError(ErrorCode.NOT_CONTROLLER, f"broker {image.controller} is the controller")
-            ops = decide(image)
+            ops = await trio.to_thread.run_sync(decide, image) if partitions > MANY_NODES else decide(image)
             if not ops:
                 return
             try:
@@ -125,7 +128,7 @@ class Controller:
             planned = decisions.plan_topic(image, new, chosen, defaults, start)
             return decisions.create_ops(planned, new.configs, image.controller_epoch)
 
-        await self._carry_out(decide)
+        await self._carry_out(decide, max(new.num_partitions, len(new.assignments)))
         await self._view.until(lambda image: chosen in image.topic_names)
         return self._view.image.topics[new.name]
 
@@ -160,7 +163,7 @@ class Controller:
             after = decisions.plan_partitions(image, name, count, assignments, start)
             return decisions.grow_ops(image.topics[name], after, image.controller_epoch)
 
-        await self._carry_out(decide)
+        await self._carry_out(decide, count)
 
     async def change_partition(
         self, topic: str, partition: int, decide_state: Callable[[Image, PartitionState], PartitionState]

@@ -15,12 +15,14 @@ The layout follows Kafka's under ZooKeeper where it had one:
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from trilogue.broker.cluster.store import Node
 from trilogue.wire.ids import uuid_bytes, uuid_text
 
 NO_LEADER = -1
+NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 CLUSTER_ID, CONTROLLER, CONTROLLER_EPOCH = "/cluster/id", "/controller", "/controller_epoch"
 BROKERS, TOPICS, CONFIG, PRODUCER_IDS = "/brokers/ids/", "/brokers/topics/", "/config/", "/latest_producer_id_block"
 
@@ -104,7 +106,7 @@ class Image:
         return self.topics.get(self.topic_names.get(topic_id, ""))
 
     def config(self, kind: str, name: str) -> Mapping[str, str]:
-        return self.configs.get((kind, name), {})
+        return self.configs.get((kind, name), NO_SETTINGS)
 
     def apply(self, changes: Mapping[str, Node | None]) -> "Image":
         """The image after these nodes have become what they are now; None is for those that are gone."""

@@ -7,6 +7,9 @@ import trio
 from trilogue.broker.cluster.image import Image
 from trilogue.broker.cluster.store import Session
 
+MANY_NODES = 1000
+"""To read more than these holds the loop for too long: a thread does it, and the loop has turns in between."""
+
 
 class View:
     """Holds the newest image this broker has.  `image` is replaced, never changed."""
@@ -31,7 +34,11 @@ class View:
         """Never ends: reads again what has changed."""
         while True:
             paths = await self.session.changed()
-            self._take(self.image.apply(await self.session.read_all(sorted(paths))))
+            nodes = await self.session.read_all(sorted(paths))
+            if len(nodes) > MANY_NODES:
+                self._take(await trio.to_thread.run_sync(self.image.apply, nodes))
+            else:
+                self._take(self.image.apply(nodes))
 
     async def until(self, condition: Callable[[Image], bool]) -> None:
         """Return when the image is so."""

@@ -8,10 +8,11 @@ from pathlib import Path
 import trio
 
 from trilogue.broker.cluster.image import Image, Topic
-from trilogue.broker.config import BrokerConfig
+from trilogue.broker.config import BrokerConfig, TopicConfig
 from trilogue.broker.names import TopicPartition
 from trilogue.broker.partitions.partition import Partition
 from trilogue.storage import system
+from trilogue.storage.config import LogConfig
 from trilogue.storage.directory import DataDirectory
 from trilogue.storage.log import Log
 from trilogue.storage.move import ON_THE_SPOT_BYTES, ROUNDS_MAX, Move, remove_unfinished
@@ -30,6 +31,8 @@ class Replicas:
     ) -> None:
         self._node_id, self.directories, self._clock_ms = node_id, directories, clock_ms
         self._chance, self._config = chance, config
+        self._applied = config()
+        """What the settings of logs were last made of."""
         self.partitions: dict[TopicPartition, Partition] = {}
         self._homes: dict[TopicPartition, DataDirectory] = {}
         self.doomed: list[tuple[float, DataDirectory, str]] = []
@@ -68,8 +71,8 @@ class Replicas:
         for name, topic in image.topics.items():
             if before.topics.get(name) is not topic:
                 self._update(topic, image)
-        if before.configs is not image.configs:
-            self.reconfigure(image)
+        if before.configs is not image.configs or self._applied is not self._config():
+            self._reconfigure(before, image)
 
     def _update(self, topic: Topic, image: Image) -> None:
         for index, state in enumerate(topic.partitions):
@@ -135,16 +138,23 @@ class Replicas:
         if folder is not None:
             self.doomed.append((self._clock_ms() + delay_ms, home, folder))
 
-    def reconfigure(self, image: Image) -> None:
-        """Settings have changed, of topics or of the broker."""
-        broker_config = self._config()
-        by_topic: dict[str, list[Partition]] = {}
-        for partition in self:
-            by_topic.setdefault(partition.topic, []).append(partition)
-        for name, partitions in by_topic.items():
-            config = broker_config.topic(image.config("topics", name))
-            for partition in partitions:
-                wanted = config.log_config(partition.log.config.segment_jitter_ms)
+    def _reconfigure(self, before: Image, image: Image) -> None:
+        """Settings have changed, of topics or of the broker.  Most topics have none of their own: what their logs have
+        to know is worked out once for all that are alike."""
+        everybody, self._applied = self._applied is not self._config(), self._config()
+        alike: dict[frozenset[tuple[str, str]], TopicConfig] = {}
+        logs: dict[tuple[TopicConfig, int], LogConfig] = {}
+        for name, topic in image.topics.items():
+            overrides = image.config("topics", name)
+            if not everybody and overrides is before.config("topics", name):
+                continue
+            setting = frozenset(overrides.items())
+            config = alike.get(setting) or alike.setdefault(setting, self._applied.topic(overrides))
+            for index in range(len(topic.partitions)):
+                if (partition := self.partitions.get((name, index))) is None:
+                    continue
+                kind = (config, partition.log.config.segment_jitter_ms)
+                wanted = logs.get(kind) or logs.setdefault(kind, config.log_config(kind[1]))
                 if wanted != partition.log.config:
                     partition.log.config = wanted
                 partition.min_isr = config["min.insync.replicas"]
