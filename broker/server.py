@@ -10,12 +10,14 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
+from itertools import count
 from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
 import trio
 
+from trilogue.broker.adoption import adopt
 from trilogue.broker.broker import Broker
 from trilogue.broker.clock import Clock
 from trilogue.broker.cluster.image import CLUSTER_ID, Endpoint, Image, broker_json, broker_path, to_json
@@ -78,11 +80,13 @@ async def serve(
     store: LocalStore | None = None,
     clock: Clock | None = None,
     chance: random.Random | None = None,
+    adopting: bool = False,
     task_status: trio.TaskStatus[Server] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Be a broker until `Server.stop` is called.  `started` is called, with the server, when the first client may come.
 
-    `store` is for brokers that share one in a process; without it the broker keeps its own beside its data.
+    `store` is for brokers that share one in a process; without it the broker keeps its own beside its data.  `adopting`
+    takes up partitions that the store knows nothing of.
     """
     registry.load()
     clock, chance = clock or Clock(), chance or random.SystemRandom()
@@ -91,10 +95,13 @@ async def serve(
         ending.callback(close_listeners, listeners)
         home = open_home(config, chance)
         if store is None:
-            store = open_store(home)
+            store = open_store(home, adopting=adopting)
             ending.callback(store.close)
         session = store.session()
         ending.push_async_callback(end_session, session)
+        await introduce_cluster(session, home.cluster_id)
+        if adopting:
+            await adopt(session, home.directories, config, home.node_id, clock(), partial(chance.randbytes, 16))
         async with trio.open_nursery() as tasks:
             broker = Broker(
                 config,
@@ -109,15 +116,14 @@ async def serve(
             )
             server = Server(broker, listeners)
             ending.callback(close_logs, broker)
-            await live(server, home.cluster_id, ending, task_status)
+            await live(server, ending, task_status)
             tasks.cancel_scope.cancel()
     server.stopped.set()
 
 
-async def live(server: Server, cluster_id: str, ending: AsyncExitStack, task_status: trio.TaskStatus[Server]) -> None:
+async def live(server: Server, ending: AsyncExitStack, task_status: trio.TaskStatus[Server]) -> None:
     broker, upkeep = server.broker, server.broker.upkeep
     tasks = broker.tasks
-    await introduce_cluster(broker, cluster_id)
     await broker.view.load()
     broker.replicas.put_strays_aside(broker.image)
     for name, work in (
@@ -239,33 +245,61 @@ def known_cluster_id(paths: Sequence[str]) -> str | None:
     return known.pop() if known else None
 
 
-def open_store(home: Home) -> LocalStore:
+def open_store(home: Home, *, adopting: bool) -> LocalStore:
     """The broker's own, in its first directory.  To one that is not theirs all partitions there would be strays."""
     file = Path(home.directories[0].path, METADATA_FILE)
     has_partitions = any(each.partitions() for each in home.directories)
-    if has_partitions and not file.exists():  # Apache Kafka's, most likely
-        raise CannotStart(f"there are partitions in {file.parent}, but no {file.name}: choose another with --data")
+    if has_partitions and not file.exists() and not adopting:  # Apache Kafka's, most likely
+        raise CannotStart(
+            f"there are partitions in {file.parent}, but no {file.name}: choose another with --data, or {ADOPT}"
+        )
     try:
         store = LocalStore(file)
+        problem = misplaced(store, file, home.cluster_id) if has_partitions else None
+        if problem is not None:
+            store.close()
     except OSError as error:
-        raise CannotStart(f"{error}: choose another directory with --data") from None
-    problem = None
+        problem = str(error)
+    if problem is None:
+        return store
+    if not adopting:
+        remedy = f"bring back the one they belong to, {CHOOSE}, or {ADOPT}" if has_partitions else CHOOSE
+        raise CannotStart(f"{problem}: {remedy}")
+    put_aside(file, problem)
+    return LocalStore(file)
+
+
+CHOOSE = "choose another directory with --data"
+ADOPT = "have their topics made again from what lies there with --adopt"
+
+
+def misplaced(store: LocalStore, file: Path, cluster_id: str) -> str | None:
+    """What is wrong with a store beside partitions of this cluster."""
     node = store.nodes.get(CLUSTER_ID)
-    if node is None and has_partitions:
-        problem = f"{file} is empty, and there are partitions beside it: bring back the one they belong to"
-    elif node is not None and (theirs := json.loads(node.data)["id"]) != home.cluster_id:
-        problem = f"{file} is of cluster {theirs}, and what lies beside it of cluster {home.cluster_id}"
-    if problem is not None:
-        store.close()
-        raise CannotStart(problem)
-    return store
+    if node is None:
+        return f"{file} is empty, and there are partitions beside it"
+    theirs = json.loads(node.data)["id"]
+    return (
+        f"{file} is of cluster {theirs}, and what lies beside it of cluster {cluster_id}"
+        if theirs != cluster_id
+        else None
+    )
+
+
+def put_aside(file: Path, why: str) -> None:
+    """The store with the files that SQLite has beside it, under a name that nobody has."""
+    number = next(each for each in count(1) if not file.with_name(f"{file.name}.aside-{each}").exists())
+    for suffix in ("", "-wal", "-shm"):
+        part = file.with_name(file.name + suffix)
+        if part.exists():
+            part.rename(file.with_name(f"{file.name}.aside-{number}{suffix}"))
+    logger.warning("%s; it is now %s.aside-%d", why, file.name, number)
 
 
 # -- the cluster -----------------------------------------------------------------------------------
 
 
-async def introduce_cluster(broker: Broker, cluster_id: str) -> None:
-    session = broker.view.session
+async def introduce_cluster(session: Session, cluster_id: str) -> None:
     if await session.read(CLUSTER_ID) is None:
         await session.commit([Create(CLUSTER_ID, to_json(version=1, id=cluster_id))])
 

@@ -38,6 +38,9 @@ def add_to(start: argparse.ArgumentParser) -> None:
     start.add_argument("--advertise", metavar="HOST:PORT", help="what clients are told; without it, where they came in")
     start.add_argument("--data", metavar="DIR", help="where everything is kept (./trilogue-data)")
     start.add_argument("--ephemeral", action="store_true", help="keep nothing: the data goes when the broker does")
+    start.add_argument(
+        "--adopt", action="store_true", help="make topics again for partitions there that the metadata does not know"
+    )
     start.add_argument("--config", metavar="FILE", type=Path, help="settings, in a file of Kafka's format")
     start.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="one setting, by Kafka's name")
     start.add_argument("--port-file", metavar="FILE", type=Path, help="write the port there when ready")
@@ -140,7 +143,7 @@ def run_until_stopped(config: object, options: argparse.Namespace) -> None:
         store = LocalStore() if options.ephemeral else None
         async with trio.open_nursery() as nursery:
             with trio.open_signal_receiver(*ENDING) as signals:
-                running: Server = await nursery.start(partial(serve, config, store=store))
+                running: Server = await nursery.start(partial(serve, config, store=store, adopting=options.adopt))
                 announce(running, options.port_file)
                 nursery.start_soon(stop_at_signal, running, signals)
                 await running.stopped.wait()

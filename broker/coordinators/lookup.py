@@ -4,6 +4,7 @@ import logging
 
 from trilogue.broker.broker import Broker
 from trilogue.broker.cluster.decisions import NewTopic
+from trilogue.broker.config import BrokerConfig
 from trilogue.broker.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from trilogue.broker.requests.seams import controller
 from trilogue.broker.security.operations import Operation
@@ -37,24 +38,29 @@ def partition_of(broker: Broker, topic: str, name: str) -> int:
     return partition_for(name, len(found.partitions))
 
 
-async def ensure_topic(broker: Broker, topic: str) -> None:
-    """Make a coordinator's topic, with the settings that Kafka gives it."""
-    if topic in broker.image.topics:
-        return
-    config, prefix = broker.config, PREFIX[topic]
+def topic_settings(config: BrokerConfig, topic: str) -> dict[str, str]:
+    """What Kafka gives a coordinator's topic."""
     settings = {
         "cleanup.policy": "compact",
         "compression.type": "producer",
-        "segment.bytes": str(config[f"{prefix}.segment.bytes"]),
+        "segment.bytes": str(config[f"{PREFIX[topic]}.segment.bytes"]),
     }
     if topic == TRANSACTIONS_TOPIC:
         settings |= {
             "min.insync.replicas": str(config["transaction.state.log.min.isr"]),
             "unclean.leader.election.enable": "false",
         }
+    return settings
+
+
+async def ensure_topic(broker: Broker, topic: str) -> None:
+    """Make a coordinator's topic."""
+    if topic in broker.image.topics:
+        return
+    config, prefix = broker.config, PREFIX[topic]
     defaults = config[f"{prefix}.num.partitions"], config[f"{prefix}.replication.factor"]
     try:
-        new = NewTopic(topic, -1, -1, {}, settings)
+        new = NewTopic(topic, -1, -1, {}, topic_settings(config, topic))
         await controller(broker, None, Operation.CREATE).create_topic(new, defaults)
     except BrokerError as error:
         if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:

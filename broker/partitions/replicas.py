@@ -9,7 +9,7 @@ import trio
 
 from trilogue.broker.cluster.image import Image, Topic
 from trilogue.broker.config import BrokerConfig, TopicConfig
-from trilogue.broker.names import TopicPartition
+from trilogue.broker.names import METADATA_TOPIC, TopicPartition
 from trilogue.broker.partitions.partition import Partition
 from trilogue.storage import system
 from trilogue.storage.config import LogConfig
@@ -44,6 +44,8 @@ class Replicas:
             remove_unfinished(directory)
             self.doomed += ((0, directory, folder) for folder in directory.leftovers())
             for key in directory.partitions():
+                if key[0] == METADATA_TOPIC:
+                    continue  # Apache Kafka's own metadata, should it want its directory back
                 if key in self._on_disk:  # we ended while it changed over, and both are complete
                     self._put_aside(directory, key)
                 else:

@@ -41,7 +41,7 @@ LAYERS = [
     {"broker.py"},
     {"requests"},
     {"network", "coordinators", "watchdog.py"},
-    {"apis"},
+    {"apis", "adoption.py"},
     {"server.py"},
 ]
 LEVEL = {Path("broker", name): level for level, names in enumerate(LAYERS) for name in names}
