@@ -1,8 +1,8 @@
 """Log: one partition's batches on disk.  Appending and reading; `upkeep.py` has the rest.
 
 The law: a decision and its write are one call.  Everything that can refuse, refuses before the first byte is
-written; what a failed write leaves behind is cut off again, and the log takes no more until it is opened
-anew.
+written; what a failed write leaves behind is cut off again.  If it failed for lack of space or descriptors that is
+all; otherwise the log takes no more until it is opened anew.
 
 `append_as_leader` is the hot path of the broker and is written out in one piece: unpack, checksum, sequence,
 patch, one `pwrite`.  What is not plain there goes through `validation.py` first."""
@@ -191,6 +191,7 @@ class Log(Upkeep):
                 segment.mark(last, position)
                 since = 0
         except OSError as error:
+            segment.newest = newest
             self._undo(segment, position, error)
             raise
         segment.size = position + size
@@ -211,7 +212,7 @@ class Log(Upkeep):
         if segment.size == 0:
             segment.first_timestamp = max_timestamp
         if segment.size + size > segment.reserved:
-            self._final(segment.reserve)
+            self._again(segment.reserve)
         self._room_bytes = min(config.segment_bytes, segment.reserved)
         if self._room_bytes > (config.segment_index_bytes // TIME_ENTRY.size - 2) * config.index_interval_bytes:
             self._room_bytes = -1  # so large that an index may fill up: ask every time
