@@ -4,7 +4,10 @@ The embedded default.  A commit is written before it is seen: with write-ahead l
 microseconds, and survives a killed process; a power failure may take the last commits, never half of one.
 """
 
+import errno
 import json
+import logging
+import os
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
@@ -14,6 +17,8 @@ import trio
 
 from trilogue.broker.cluster.image import CLUSTER_ID
 from trilogue.broker.cluster.store import ANY_VERSION, Check, Conflict, Create, Delete, Node, Op, SessionLost, Update
+
+logger = logging.getLogger(__name__)
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS node (
@@ -37,6 +42,13 @@ def stored_cluster_id(file: Path) -> str | None:
         return None  # there is none, or it is none: whoever opens it will say so
 
 
+def os_error(error: sqlite3.Error | OSError, what: str) -> OSError:
+    """What SQLite reports, as the system would have."""
+    if getattr(error, "sqlite_errorname", None) == "SQLITE_FULL":
+        return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    return OSError(f"{what}: {error}")
+
+
 class LocalStore:
     """Give it a file, or None to keep everything in memory."""
 
@@ -46,13 +58,17 @@ class LocalStore:
         self._sessions: list[LocalSession] = []
         self._commits = 0
         self._database: sqlite3.Connection | None = None
+        self._place: tuple[Path, os.stat_result] | None = None
+        """Where the file is, and by what we know it again."""
         if file is not None:
             self._database = sqlite3.connect(file, isolation_level=None)
             try:
                 self._load(self._database)
             except (sqlite3.Error, OSError) as error:
                 self.close()
-                raise OSError(f"{file} is not a metadata store that we can read: {error}") from error
+                problem = os_error(error, f"{file} is not a metadata store that we can read")
+                raise problem from error
+            self._place = file, os.stat(file)
 
     def _load(self, database: sqlite3.Connection) -> None:
         (written,) = database.execute("PRAGMA user_version").fetchone()
@@ -63,6 +79,18 @@ class LocalStore:
         for path, data, version, created in database.execute("SELECT * FROM node"):
             self._nodes[path] = Node(data, version, created)
         (self._commits,) = database.execute("SELECT coalesce(max(number), 0) FROM last_commit").fetchone()
+
+    def is_there(self) -> bool:
+        """Whether the file is where it was opened: SQLite goes on writing to one that nobody will find again."""
+        if self._place is None:
+            return True
+        file, before = self._place
+        try:
+            return os.path.samestat(os.stat(file), before)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True  # it cannot be seen, which is another trouble
 
     def session(self) -> "LocalSession":
         session = LocalSession(self)
@@ -118,7 +146,10 @@ class LocalStore:
         self._sessions.remove(session)
         owned = [path for path, owner in self._owners.items() if owner is session]
         if owned:
-            self.commit(session, [Delete(path) for path in owned])
+            try:
+                self.commit(session, [Delete(path) for path in owned])
+            except OSError as error:  # what is ephemeral is in no file: whoever opens it next will not find it
+                logger.error("a session ends unwritten: %s", error)
 
     def _write(self, after: Mapping[str, Node | None], number: int) -> None:
         # Ephemeral nodes never get here: nobody who made one is alive when the file is opened again.
@@ -130,16 +161,17 @@ class LocalStore:
             for path, node in after.items()
             if node is not None and not node.ephemeral
         ]
-        self._database.execute("BEGIN")
         try:
+            self._database.execute("BEGIN")
             self._database.executemany("DELETE FROM node WHERE path = ?", gone)
             self._database.executemany("INSERT OR REPLACE INTO node VALUES (?, ?, ?, ?)", kept)
             self._database.execute("DELETE FROM last_commit")
             self._database.execute("INSERT INTO last_commit VALUES (?)", (number,))
+            self._database.execute("COMMIT")
         except sqlite3.Error as error:
-            self._database.execute("ROLLBACK")
-            raise OSError(f"the metadata store cannot be written: {error}") from error
-        self._database.execute("COMMIT")
+            if self._database.in_transaction:  # some errors have ended it already
+                self._database.execute("ROLLBACK")
+            raise os_error(error, "the metadata store cannot be written") from error
 
 
 class LocalSession:
