@@ -156,9 +156,13 @@ class Log(Upkeep):
                 return self._append_marker(buf, leader_epoch, now_ms, transaction_version)
             last_sequence = sequence + delta & SEQUENCE_MASK if sequence >= 0 else sequence
             transactional = attributes & TRANSACTIONAL != 0
-            repeated = self._producers.check(
-                producer_id, epoch, sequence, last_sequence, transactional, origin, verified, transaction_version
-            )
+            try:
+                repeated = self._producers.check(
+                    producer_id, epoch, sequence, last_sequence, transactional, origin, verified, transaction_version
+                )
+            except BrokerError as error:
+                self._blame_what_is_short(error)
+                raise
             if repeated is not None:
                 return AppendResult(
                     repeated.first_offset, repeated.last_offset, repeated.timestamp, self.start_offset, True
@@ -204,6 +208,16 @@ class Log(Upkeep):
             )
         time = max_timestamp if config.log_append_time else -1
         return _new(AppendResult, (first, last, time, self.start_offset, False))
+
+    def _blame_what_is_short(self, error: BrokerError) -> None:
+        """A batch is missing because we have just refused it, and this one was sent behind it: it is refused for the
+        same reason, so that its producer sends both again.  That a sequence is broken would end a transaction."""
+        if (
+            error.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            and self._short is not None
+            and self._short[0] == self.end_offset
+        ):
+            raise self._short[1] from None
 
     def _make_room(self, size: int, first: int, last: int, max_timestamp: int, now_ms: int) -> Segment:
         """The segment that a batch goes into, and how far the next ones may go without asking again."""

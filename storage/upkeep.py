@@ -44,6 +44,7 @@ class Upkeep:
         "_room_bytes",
         "_room_offset",
         "_room_timestamp",
+        "_short",
         "_tail",
         "clean_offset",
         "end_offset",
@@ -78,6 +79,8 @@ class Upkeep:
         self._epoch = epochs.latest
         self._producers = producers
         self._broken: OSError | None = None
+        self._short: tuple[int, OSError] | None = None
+        """Where the log ended when something was short last, and what."""
         self._tail = (-1, 0, 0)
         """(base offset, position, size) of the last batch: where most reads begin."""
         self.start_offset = start_offset
@@ -182,13 +185,17 @@ class Upkeep:
         try:
             return action(*args, **kwargs)
         except OSError as error:
-            if not passes(error):
+            if passes(error):
+                self._short = self.end_offset, error
+            else:
                 self.fail(error)
             raise
 
     def _undo(self, segment: Segment, position: int, error: OSError) -> None:
         """A write failed: cut off what of it may have arrived.  What was acknowledged lies before."""
-        if not passes(error):
+        if passes(error):
+            self._short = self.end_offset, error
+        else:
             self.fail(error)
         segment.size = position
         self._forget_room()

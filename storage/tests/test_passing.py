@@ -16,6 +16,7 @@ from trilogue.storage.directory import DataDirectory
 from trilogue.storage.log import Log
 from trilogue.storage.passing import PASSING
 from trilogue.storage.tests.making import NOW, append, end, idempotent, opened, records, values
+from trilogue.wire.errors import BrokerError, ErrorCode
 
 REFUSED = {
     "open": errno.EMFILE,
@@ -126,6 +127,23 @@ def test_an_aborted_transaction_is_known_even_while_it_cannot_be_written_down(tm
     append(log, b"more")
     log.close(clean=True, now_ms=NOW)
     assert opened(tmp_path / "t-0", clean=True).aborted_between(0, 2) == [AbortedTransaction(7, 0, 1, 2)]
+
+
+def test_what_was_sent_behind_a_refused_batch_is_refused_for_the_same_reason(tmp_path: Path):
+    log = opened(tmp_path / "t-0")
+    idempotent(log, 0, b"first")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(log_module, "_pwrite", refusing(errno.ENOSPC))
+        with pytest.raises(OSError, match="space"):
+            idempotent(log, 1, b"second")
+    with pytest.raises(OSError, match="space"):
+        idempotent(log, 2, b"third")
+    idempotent(log, 1, b"second")
+    idempotent(log, 2, b"third")
+    with pytest.raises(BrokerError) as refusal:
+        idempotent(log, 4, b"fifth")
+    assert refusal.value.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert values(log) == [b"first", b"second", b"third"]
 
 
 def refusing(number: int) -> Callable[..., Any]:
