@@ -95,6 +95,12 @@ class Broker:
             self.groups.tell(GroupCoordinator.forget_topics, gone)
         self.transactions.update(image)
 
+    async def look_after_disks(self) -> None:
+        """Notice what has failed or is gone, and open the logs that could not be opened before."""
+        await self.upkeep.look()
+        if self.replicas.unopened and self.replicas.open_what_could_not_be(self.image):
+            self._update_coordinators(self.image, self.image)
+
     def _may_lose_data(self, topic: str) -> bool:
         overrides = self.image.config("topics", topic)
         return bool(self.config.topic(overrides)["unclean.leader.election.enable"])

@@ -3,6 +3,7 @@
 sockets bound -> directories locked -> store opened -> store read, logs recovered -> registered -> clients let in
 """
 
+import errno
 import json
 import logging
 import os
@@ -31,12 +32,16 @@ from trilogue.broker.requests import registry
 from trilogue.broker.watchdog import Watchdog
 from trilogue.storage.checkpoint import META_PROPERTIES, read_properties
 from trilogue.storage.directory import DataDirectory, DirectoryInUse, WrongDirectory
-from trilogue.storage.files import OpenFiles
+from trilogue.storage.files import OPEN_FILES, OpenFiles
+from trilogue.storage.passing import lacks_space
 from trilogue.wire.ids import uuid_text
 
 logger = logging.getLogger(__name__)
 
 METADATA_FILE = "metadata.sqlite"
+LOOK_SECONDS = 1.0
+"""How often it is looked whether directories and logs are there.  For so long records may be taken that are lost."""
+
 GRACE_SECONDS = 0.3
 """How long answers in flight may take when we stop."""
 
@@ -50,6 +55,10 @@ FIRST_NODE_ID = 1
 """Of a broker that is not told who it is."""
 
 
+class NoDirectoryLeft(Exception):
+    """There is no data directory that works, or the one with the metadata does not: we have ended."""
+
+
 class Server:
     """A broker that is being served, for whoever has started it."""
 
@@ -57,11 +66,19 @@ class Server:
         self.broker, self.listeners = broker, listeners
         self.stopped = trio.Event()
         self.stop_asked = trio.Event()
+        self.lost: OSError | None = None
+        """Why we end of ourselves, if so: there is nothing left to write to."""
 
     def stop(self) -> None:
         """Answer what is in flight, write down where everything is, and end."""
         self.broker.stopping = True
         self.stop_asked.set()
+
+    def end_without_disk(self, why: OSError) -> None:
+        """As Kafka does: somebody has to look, or a supervisor has to try again."""
+        if not self.stop_asked.is_set():
+            self.lost = why
+            self.stop()
 
     async def reset(self) -> None:
         """As if newly made: no topics, no settings but those it was started with, no sessions.  For tests."""
@@ -94,14 +111,18 @@ async def serve(
         listeners = open_listeners(config)
         ending.callback(close_listeners, listeners)
         home = open_home(config, chance)
+        own = None
         if store is None:
-            store = open_store(home, adopting=adopting)
+            store = own = open_store(home, adopting=adopting)
             ending.callback(store.close)
         session = store.session()
         ending.push_async_callback(end_session, session)
-        await introduce_cluster(session, home.cluster_id)
-        if adopting:
-            await adopt(session, home.directories, config, home.node_id, clock(), partial(chance.randbytes, 16))
+        try:
+            await introduce_cluster(session, home.cluster_id)
+            if adopting:
+                await adopt(session, home.directories, config, home.node_id, clock(), partial(chance.randbytes, 16))
+        except OSError as error:
+            raise cannot_begin(home.directories, error) from None
         async with trio.open_nursery() as tasks:
             broker = Broker(
                 config,
@@ -116,16 +137,22 @@ async def serve(
             )
             server = Server(broker, listeners)
             ending.callback(close_logs, broker)
+            tasks.start_soon(supervised, "looking after the disks", partial(look_after_disks, server, own))
             await live(server, ending, task_status)
             tasks.cancel_scope.cancel()
     server.stopped.set()
+    if server.lost is not None:
+        raise NoDirectoryLeft(f"the broker has ended, for no data directory works any more: {server.lost}")
 
 
 async def live(server: Server, ending: AsyncExitStack, task_status: trio.TaskStatus[Server]) -> None:
     broker, upkeep = server.broker, server.broker.upkeep
     tasks = broker.tasks
-    await broker.view.load()
-    broker.replicas.put_strays_aside(broker.image)
+    try:
+        await broker.view.load()
+        broker.replicas.put_strays_aside(broker.image)
+    except OSError as error:
+        raise cannot_begin(broker.replicas.directories, error) from None
     for name, work in (
         ("the watchdog", Watchdog().run),
         ("groups", broker.groups.run),
@@ -134,7 +161,10 @@ async def live(server: Server, ending: AsyncExitStack, task_status: trio.TaskSta
         ("the controller", broker.controller.run),
     ):
         tasks.start_soon(supervised, name, work)
-    await register(server)
+    try:
+        await register(server)
+    except OSError as error:
+        raise cannot_begin(broker.replicas.directories, error) from None
     async with trio.open_nursery() as connections:
         transport = open_transport(broker, connections)
         ending.callback(transport.close)
@@ -160,6 +190,12 @@ async def live(server: Server, ending: AsyncExitStack, task_status: trio.TaskSta
 def close_logs(broker: Broker) -> None:
     me = broker.image.brokers.get(broker.node_id)
     broker.replicas.close(me.epoch if me else -1)
+
+
+def cannot_begin(directories: Sequence[DataDirectory], error: OSError) -> CannotStart:
+    if lacks_space(error):
+        return disk_full([each.path for each in directories])
+    return CannotStart(f"{error}: choose another directory with --data")
 
 
 async def end_session(session: Session) -> None:
@@ -189,6 +225,22 @@ async def every(broker: Broker, setting: str, work: Callable[[], Awaitable[None]
         await work()
 
 
+async def look_after_disks(server: Server, own: LocalStore | None) -> None:
+    """`own` is the store that lies in our first directory, which we then cannot do without."""
+    replicas = server.broker.replicas
+    while True:
+        await trio.sleep(LOOK_SECONDS)
+        await server.broker.look_after_disks()
+        why = replicas.none_left
+        if own is not None:
+            first = replicas.directories[0]
+            if not own.is_there() and first.failed is None:
+                first.fail(FileNotFoundError(errno.ENOENT, f"{METADATA_FILE} was removed under us", first.path))
+            why = first.failed or why
+        if why is not None:
+            server.end_without_disk(why)
+
+
 async def flush_regularly(broker: Broker) -> None:
     while True:
         await trio.sleep(FLUSH_SECONDS)
@@ -209,7 +261,7 @@ class Home(NamedTuple):
 def open_home(config: BrokerConfig, chance: random.Random) -> Home:
     node_id = config["node.id"] if config["node.id"] >= 0 else FIRST_NODE_ID
     paths = config["log.dirs"] or config["log.dir"]
-    pool = OpenFiles()
+    pool = OpenFiles(awake_files())
     refuse_twins(paths)
     try:
         cluster_id = known_cluster_id(paths) or stored_cluster_id(Path(paths[0], METADATA_FILE))
@@ -221,10 +273,26 @@ def open_home(config: BrokerConfig, chance: random.Random) -> Home:
     except (DirectoryInUse, WrongDirectory) as problem:
         raise CannotStart(f"{problem}: choose another with --data") from None
     except OSError as error:
+        if lacks_space(error):
+            raise disk_full(paths) from None
         raise CannotStart(
             f"cannot use {error.filename or paths}: {error.strerror}; choose another with --data"
         ) from None
     return Home(node_id, cluster_id, directories)
+
+
+def awake_files() -> int:
+    """Half of the descriptors that we may have are for files of partitions, the rest for connections."""
+    try:
+        import resource
+    except ImportError:
+        return OPEN_FILES
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return OPEN_FILES if soft == resource.RLIM_INFINITY else max(1, min(OPEN_FILES, soft // 2))
+
+
+def disk_full(paths: Sequence[str]) -> CannotStart:
+    return CannotStart(f"disk full: there is no room in {', '.join(paths)}; make some, or choose another with --data")
 
 
 def refuse_twins(paths: Sequence[str]) -> None:
@@ -259,6 +327,8 @@ def open_store(home: Home, *, adopting: bool) -> LocalStore:
         if problem is not None:
             store.close()
     except OSError as error:
+        if lacks_space(error):
+            raise disk_full([str(file.parent)]) from None
         problem = str(error)
     if problem is None:
         return store

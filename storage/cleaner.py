@@ -83,11 +83,11 @@ class Plan(NamedTuple):
                 groups.append(([source.segment for source in group], base))
                 written += _merge(self, group, base, staying, pool, stop)
                 read += sum(source.size for source in group)
+            system.sync_directory(self.folder)
         except BaseException:
             pool.clear()
             discard(self.folder, groups)
             raise
-        system.sync_directory(self.folder)
         return Cleaned(groups, max(keys.latest + 1, self.first_dirty), read, written, len(keys))
 
 
@@ -193,6 +193,8 @@ def _merge(
                 target.append(
                     left, header.size, header.last_offset, header.max_timestamp, plan.config.index_interval_bytes
                 )
+    if stop():
+        raise Interrupted  # what follows takes as long as the disk does
     for entry in staying.transactions.kept:
         target.aborted.append(entry)
     target.aborted.create()  # also an empty one, to take the place of what was there
@@ -219,7 +221,11 @@ def adopt(log: Log, cleaned: Cleaned, now_ms: int) -> bool:
     if log.failed is not None or not all(id(segment) in current for old, _ in cleaned.groups for segment in old):
         discard(log.path, cleaned.groups)
         return False
-    for old, base in cleaned.groups:
-        log.replace(old, base, now_ms)
+    for number, (old, base) in enumerate(cleaned.groups):
+        try:
+            log.replace(old, base, now_ms)
+        except OSError:
+            discard(log.path, cleaned.groups[number:])
+            raise
     log.clean_offset = cleaned.clean_to
     return True

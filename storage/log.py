@@ -1,8 +1,8 @@
 """Log: one partition's batches on disk.  Appending and reading; `upkeep.py` has the rest.
 
 The law: a decision and its write are one call.  Everything that can refuse, refuses before the first byte is
-written; what a failed write leaves behind is cut off again, and the log takes no more until it is opened
-anew.
+written; what a failed write leaves behind is cut off again.  If it failed for lack of space or descriptors that is
+all; otherwise the log takes no more until it is opened anew.
 
 `append_as_leader` is the hot path of the broker and is written out in one piece: unpack, checksum, sequence,
 patch, one `pwrite`.  What is not plain there goes through `validation.py` first."""
@@ -156,9 +156,13 @@ class Log(Upkeep):
                 return self._append_marker(buf, leader_epoch, now_ms, transaction_version)
             last_sequence = sequence + delta & SEQUENCE_MASK if sequence >= 0 else sequence
             transactional = attributes & TRANSACTIONAL != 0
-            repeated = self._producers.check(
-                producer_id, epoch, sequence, last_sequence, transactional, origin, verified, transaction_version
-            )
+            try:
+                repeated = self._producers.check(
+                    producer_id, epoch, sequence, last_sequence, transactional, origin, verified, transaction_version
+                )
+            except BrokerError as error:
+                self._blame_what_is_short(error)
+                raise
             if repeated is not None:
                 return AppendResult(
                     repeated.first_offset, repeated.last_offset, repeated.timestamp, self.start_offset, True
@@ -191,6 +195,7 @@ class Log(Upkeep):
                 segment.mark(last, position)
                 since = 0
         except OSError as error:
+            segment.newest = newest
             self._undo(segment, position, error)
             raise
         segment.size = position + size
@@ -204,6 +209,16 @@ class Log(Upkeep):
         time = max_timestamp if config.log_append_time else -1
         return _new(AppendResult, (first, last, time, self.start_offset, False))
 
+    def _blame_what_is_short(self, error: BrokerError) -> None:
+        """A batch is missing because we have just refused it, and this one was sent behind it: it is refused for the
+        same reason, so that its producer sends both again.  That a sequence is broken would end a transaction."""
+        if (
+            error.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            and self._short is not None
+            and self._short[0] == self.end_offset
+        ):
+            raise self._short[1] from None
+
     def _make_room(self, size: int, first: int, last: int, max_timestamp: int, now_ms: int) -> Segment:
         """The segment that a batch goes into, and how far the next ones may go without asking again."""
         config = self._config
@@ -211,7 +226,7 @@ class Log(Upkeep):
         if segment.size == 0:
             segment.first_timestamp = max_timestamp
         if segment.size + size > segment.reserved:
-            self._final(segment.reserve)
+            self._again(segment.reserve)
         self._room_bytes = min(config.segment_bytes, segment.reserved)
         if self._room_bytes > (config.segment_index_bytes // TIME_ENTRY.size - 2) * config.index_interval_bytes:
             self._room_bytes = -1  # so large that an index may fill up: ask every time

@@ -7,6 +7,8 @@ v13: topics by id.  Nothing of a refused partition is written; the others procee
 What belongs to a transaction is written if its coordinator knows of it; from v12 on, writing adds the partition.
 """
 
+from contextlib import suppress
+
 import trio
 
 from trilogue.broker.broker import Broker
@@ -212,6 +214,7 @@ def append(
     except MalformedMessage as error:
         refuse(answer, BrokerError(ErrorCode.CORRUPT_MESSAGE, str(error)), peer)
     except OSError as error:
+        broker.replicas.failed(partition, error)
         refuse(answer, BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)), peer)
     return answer
 
@@ -278,15 +281,14 @@ async def wait(
 
 async def wait_in_silence(broker: Broker, waiting: list[tuple[Answer, Partition, int]]) -> None:
     for _, partition, _ in waiting:
-        await broker.upkeep.flush(partition)
+        with suppress(OSError):  # said in the log; nobody else wants to know
+            await broker.upkeep.flush(partition)
 
 
 async def safe(broker: Broker, partition: Partition, end: int, deadline: float) -> None:
     """On the disk as far as the settings ask for it, and with the replicas."""
     if partition.log.must_flush(broker.clock()):
         await broker.upkeep.flush(partition)
-        if partition.log.failed is not None:
-            raise partition.log.failed
     if not partition.is_committed(end):
         await partition.committed(end, deadline)
 

@@ -38,6 +38,14 @@ ELECTIONS_PER_COMMIT = 1000
 
 PRODUCER_ID_BLOCK = 1000
 
+AGAIN_SECONDS = 1.0
+"""Until the store is tried again that could not be written."""
+
+
+def unwritable(error: OSError) -> BrokerError:
+    """The store has refused, and nothing has changed: its disk may be full.  Whoever asked may ask again."""
+    return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"the cluster's metadata cannot be written: {error}")
+
 
 class Controller:
     def __init__(self, view: View, node_id: int, chance: random.Random, unclean: Callable[[str], bool]) -> None:
@@ -63,6 +71,10 @@ class Controller:
                     settled = image
             except Conflict as conflict:
                 logger.debug("decided on what has changed meanwhile: %s", conflict)
+            except OSError as error:
+                logger.error("the controller cannot write what it has decided, and tries again: %s", error)
+                await trio.sleep(AGAIN_SECONDS)
+                continue
             await self._view.newer_than(image)
 
     async def _take(self) -> None:
@@ -108,6 +120,8 @@ class Controller:
             except Conflict as conflict:
                 logger.debug("deciding anew: %s", conflict)
                 done = False
+            except OSError as error:
+                raise unwritable(error) from None
             await self._view.newer_than(image)
             if done:
                 return
@@ -223,6 +237,8 @@ class Controller:
             except Conflict:
                 await trio.lowlevel.checkpoint()
                 continue
+            except OSError as error:  # clients of every age know that they may ask again after this
+                raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, str(unwritable(error))) from None
             self._producer_ids = iter(range(start, start + PRODUCER_ID_BLOCK))
             return next(self._producer_ids)
         raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "no block of producer ids could be taken")

@@ -4,10 +4,13 @@ The embedded default.  A commit is on the disk before it is seen or acknowledged
 power failure takes it back.  That is done in a thread, once for everybody who waits by then.
 """
 
+import errno
 import json
+import logging
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 import trio
@@ -15,6 +18,8 @@ import trio
 from trilogue.broker.cluster.image import CLUSTER_ID
 from trilogue.broker.cluster.store import ANY_VERSION, Check, Conflict, Create, Delete, Node, Op, SessionLost, Update
 from trilogue.storage import system
+
+logger = logging.getLogger(__name__)
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS node (
@@ -36,6 +41,13 @@ def stored_cluster_id(file: Path) -> str | None:
             return str(json.loads(found[0])["id"]) if found else None
     except (sqlite3.Error, ValueError, KeyError):
         return None  # there is none, or it is none: whoever opens it will say so
+
+
+def os_error(error: sqlite3.Error | OSError, what: str) -> OSError:
+    """What SQLite reports, as the system would have."""
+    if getattr(error, "sqlite_errorname", None) == "SQLITE_FULL":
+        return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    return OSError(f"{what}: {error}")
 
 
 class Wish:
@@ -65,6 +77,8 @@ class LocalStore:
         self._line = trio.Lock()
         """Whoever comes first writes for all; the others find themselves served."""
         self._database: sqlite3.Connection | None = None
+        self._place: tuple[Path, os.stat_result] | None = None
+        """Where the file is, and by what we know it again."""
         if file is not None:
             self._database = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
             try:
@@ -72,7 +86,9 @@ class LocalStore:
                 system.sync_directory(str(file.parent))
             except (sqlite3.Error, OSError) as error:
                 self.close()
-                raise OSError(f"{file} is not a metadata store that we can read: {error}") from error
+                problem = os_error(error, f"{file} is not a metadata store that we can read")
+                raise problem from error
+            self._place = file, os.stat(file)
 
     def _load(self, database: sqlite3.Connection) -> None:
         (written,) = database.execute("PRAGMA user_version").fetchone()
@@ -84,6 +100,18 @@ class LocalStore:
         for path, data, version, created in database.execute("SELECT * FROM node"):
             self._put(path, Node(data, version, created))
         (self._commits,) = database.execute("SELECT coalesce(max(number), 0) FROM last_commit").fetchone()
+
+    def is_there(self) -> bool:
+        """Whether the file is where it was opened: SQLite goes on writing to one that nobody will find again."""
+        if self._place is None:
+            return True
+        file, before = self._place
+        try:
+            return os.path.samestat(os.stat(file), before)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True  # it cannot be seen, which is another trouble
 
     def session(self) -> "LocalSession":
         session = LocalSession(self)
@@ -219,7 +247,10 @@ class LocalStore:
         self._sessions.remove(session)
         owned = [path for path, owner in self._owners.items() if owner is session]
         if owned:
-            await self.commit(session, [Delete(path) for path in owned])
+            try:
+                await self.commit(session, [Delete(path) for path in owned])
+            except OSError as error:  # what is ephemeral is in no file: whoever opens it next will not find it
+                logger.error("a session ends unwritten: %s", error)
 
 
 def write(database: sqlite3.Connection, after: Mapping[str, Node | None], number: int) -> None:
@@ -238,9 +269,9 @@ def write(database: sqlite3.Connection, after: Mapping[str, Node | None], number
         database.execute("INSERT INTO last_commit VALUES (?)", (number,))
         database.execute("COMMIT")
     except sqlite3.Error as error:
-        with suppress(sqlite3.Error):
-            database.execute("ROLLBACK")  # or nothing has begun
-        raise OSError(f"the metadata store cannot be written: {error}") from error
+        if database.in_transaction:  # some errors have ended it already
+            database.execute("ROLLBACK")
+        raise os_error(error, "the metadata store cannot be written") from error
 
 
 class LocalSession:

@@ -6,8 +6,7 @@ from trilogue.broker.broker import Broker
 from trilogue.broker.cluster.decisions import NewTopic
 from trilogue.broker.config import BrokerConfig
 from trilogue.broker.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from trilogue.broker.requests.seams import controller
-from trilogue.broker.security.operations import Operation
+from trilogue.broker.requests.making import make_topic
 from trilogue.wire.errors import BrokerError, ErrorCode
 
 logger = logging.getLogger(__name__)
@@ -61,7 +60,7 @@ async def ensure_topic(broker: Broker, topic: str) -> None:
     defaults = config[f"{prefix}.num.partitions"], config[f"{prefix}.replication.factor"]
     try:
         new = NewTopic(topic, -1, -1, {}, topic_settings(config, topic))
-        await controller(broker, None, Operation.CREATE).create_topic(new, defaults)
+        await make_topic(broker, None, new, defaults)
     except BrokerError as error:
         if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
             logger.warning("%s cannot be made: %s", topic, error)

@@ -4,6 +4,7 @@ import logging
 import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import trio
 
@@ -11,13 +12,27 @@ from trilogue.broker.cluster.image import Image, Topic
 from trilogue.broker.config import BrokerConfig, TopicConfig
 from trilogue.broker.names import METADATA_TOPIC, TopicPartition
 from trilogue.broker.partitions.partition import Partition
+from trilogue.broker.partitions.troubles import Troubles
 from trilogue.storage import system
 from trilogue.storage.config import LogConfig
 from trilogue.storage.directory import DataDirectory
 from trilogue.storage.log import Log
 from trilogue.storage.move import ON_THE_SPOT_BYTES, ROUNDS_MAX, Move, remove_unfinished
+from trilogue.storage.passing import passes
 
 logger = logging.getLogger(__name__)
+
+FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 1000, 16_000
+"""Until a log that could not be opened is tried again.  Opening may mean checking all of it: not to be done at every
+turn; and whoever has made room waits for us."""
+
+
+class Attempt(NamedTuple):
+    """To open a log, next time."""
+
+    at_ms: int
+    pause_ms: int
+    error: OSError
 
 
 class Replicas:
@@ -39,6 +54,9 @@ class Replicas:
         """When to remove which folder of a deleted partition."""
         self.moves: dict[TopicPartition, Move] = {}
         """Partitions on their way to another directory."""
+        self.unopened: dict[TopicPartition, Attempt] = {}
+        """Partitions whose logs the disk did not let us open, and when that is tried again."""
+        self.troubles = Troubles()
         self._on_disk: dict[TopicPartition, DataDirectory] = {}
         for directory in directories:
             remove_unfinished(directory)
@@ -82,16 +100,38 @@ class Replicas:
                 continue
             found = self.partitions.get((topic.name, index))
             if found is None:
-                try:
-                    found = self._open(topic, index, image)
-                except OSError as error:
-                    logger.error("%s-%d is offline: %s", topic.name, index, error)
-                    continue
-                except Exception:  # what its files hold must not keep all the others from being opened
-                    logger.exception("%s-%d is offline", topic.name, index)
-                    continue
-            if found.state is not state:
+                found = self._try_to_open(topic, index, image)
+            if found is not None and found.state is not state:
                 found.become(state)
+
+    def _try_to_open(self, topic: Topic, index: int, image: Image) -> Partition | None:
+        """None if that cannot be, for now or for good: it must not keep all the others from being opened."""
+        key = (topic.name, index)
+        before = self.unopened.pop(key, None)
+        try:
+            return self._open(topic, index, image)
+        except OSError as error:
+            pause_ms = FIRST_PAUSE_MS if before is None else min(before.pause_ms * 2, LONGEST_PAUSE_MS)
+            self.unopened[key] = Attempt(self._clock_ms() + pause_ms, pause_ms, error)
+            if before is None or before.error.errno != error.errno:
+                logger.error("%s-%d is offline until it can be opened: %s", *key, error)
+        except Exception:  # it is what its files hold, and will hold
+            logger.exception("%s-%d is offline", *key)
+        return None
+
+    def open_what_could_not_be(self, image: Image) -> bool:
+        """Try again those whose time has come; whether any is open now."""
+        opened = False
+        now_ms = self._clock_ms()
+        for key in [key for key, attempt in self.unopened.items() if attempt.at_ms <= now_ms]:
+            topic, state = image.topics.get(key[0]), image.partition(*key)
+            if topic is None or state is None:
+                del self.unopened[key]
+            elif (found := self._try_to_open(topic, key[1], image)) is not None:
+                logger.warning("%s-%d could be opened", *key)
+                found.become(state)
+                opened = True
+        return opened
 
     def _open(self, topic: Topic, index: int, image: Image) -> Partition:
         key = (topic.name, index)
@@ -119,8 +159,22 @@ class Replicas:
         homes = list(self._homes.values())
         return min(working, key=homes.count)
 
+    def try_out(self) -> None:
+        """Raises what keeps the directory that would have the next partition from being written to."""
+        home = self._least_filled()
+        home.fail_if_gone()
+        if home.failed is not None:
+            raise home.failed
+        try:
+            home.try_out()
+        except OSError as error:
+            if not passes(error):
+                home.fail(error)
+            raise
+
     def _remove(self, topic: Topic) -> None:
         for index in range(len(topic.partitions)):
+            self.unopened.pop((topic.name, index), None)
             partition = self.partitions.pop((topic.name, index), None)
             if partition is None:
                 continue
@@ -219,10 +273,28 @@ class Replicas:
         }
 
     def failed(self, partition: Partition, error: OSError) -> None:
-        """A disk has failed: everything on it is offline."""
+        """The disk has refused something: judge what that costs.
+
+        Nothing, if it passes; this partition, if its files were taken away; otherwise the disk has failed, and
+        everything on it is offline.
+        """
         home = self._homes.get(partition.key)
-        if home is not None:
+        if home is None:
+            return
+        if passes(error):
+            # A log that has failed by it, in an fsync, has said so itself.
+            if partition.log.failed is not error and self.troubles.news(home.path, error.errno, self._clock_ms()):
+                logger.error("%s: cannot be written to for now: %s", home.path, error.strerror)
+        elif isinstance(error, FileNotFoundError) and home.is_there():
+            partition.log.fail(error)
+        elif home.failed is None:
             home.fail(error, self.logs_in(home).values())
+
+    @property
+    def none_left(self) -> OSError | None:
+        """Why no directory works any more, if so."""
+        failures = [each.failed for each in self.directories]
+        return failures[-1] if all(failures) else None
 
     def close(self, broker_epoch: int) -> None:
         for directory in self.directories:
@@ -231,5 +303,5 @@ class Replicas:
                 try:
                     directory.save_high_watermarks(self.high_watermarks_in(directory))
                 except OSError as error:
-                    directory.fail(error)
+                    directory.fail(error)  # even if it passes: there is no later
             directory.close(logs, clean=True, now_ms=self._clock_ms(), broker_epoch=broker_epoch)

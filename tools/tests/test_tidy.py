@@ -40,7 +40,7 @@ LAYERS = [
     {"groups", "transactions"},
     {"broker.py"},
     {"requests"},
-    {"network", "coordinators", "watchdog.py"},
+    {"network", "coordinators", "stacks.py", "watchdog.py"},
     {"apis", "adoption.py"},
     {"server.py"},
 ]
