@@ -95,6 +95,14 @@ class Broker:
             self.groups.tell(GroupCoordinator.forget_topics, gone)
         self.transactions.update(image)
 
+    async def open_the_rest(self) -> None:
+        """Never ends: opens the logs of a new image that were too many to be opened at once."""
+
+        def opened() -> None:
+            self._update_coordinators(self.image, self.image)
+
+        await self.replicas.open_the_rest(lambda: self.image, self.turns, opened)
+
     async def look_after_disks(self) -> None:
         """Notice what has failed or is gone, and open the logs that could not be opened before."""
         await self.upkeep.look()

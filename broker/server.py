@@ -159,12 +159,14 @@ async def live(server: Server, ending: AsyncExitStack, task_status: trio.TaskSta
         ("transactions", broker.transactions.run),
         ("following the store", broker.view.follow),
         ("the controller", broker.controller.run),
+        ("opening logs", broker.open_the_rest),
     ):
         tasks.start_soon(supervised, name, work)
     try:
         await register(server)
     except OSError as error:
         raise cannot_begin(broker.replicas.directories, error) from None
+    broker.replicas.in_pieces = True
     async with trio.open_nursery() as connections:
         transport = open_transport(broker, connections)
         ending.callback(transport.close)

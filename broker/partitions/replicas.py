@@ -2,7 +2,8 @@
 
 import logging
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from trilogue.broker.config import BrokerConfig, TopicConfig
 from trilogue.broker.names import METADATA_TOPIC, TopicPartition
 from trilogue.broker.partitions.partition import Partition
 from trilogue.broker.partitions.troubles import Troubles
+from trilogue.broker.requests.turns import Turns
 from trilogue.storage import system
 from trilogue.storage.config import LogConfig
 from trilogue.storage.directory import DataDirectory
@@ -25,6 +27,10 @@ logger = logging.getLogger(__name__)
 FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 1000, 16_000
 """Until a log that could not be opened is tried again.  Opening may mean checking all of it: not to be done at every
 turn; and whoever has made room waits for us."""
+
+
+AT_ONCE = 100
+"""So many logs are opened before others have a turn: it takes a few milliseconds."""
 
 
 class Attempt(NamedTuple):
@@ -46,6 +52,8 @@ class Replicas:
     ) -> None:
         self._node_id, self.directories, self._clock_ms = node_id, directories, clock_ms
         self._chance, self._config = chance, config
+        self._opened_now = 0
+        """How many logs were opened for the image at hand."""
         self._applied = config()
         """What the settings of logs were last made of."""
         self.partitions: dict[TopicPartition, Partition] = {}
@@ -56,6 +64,13 @@ class Replicas:
         """Partitions on their way to another directory."""
         self.unopened: dict[TopicPartition, Attempt] = {}
         """Partitions whose logs the disk did not let us open, and when that is tried again."""
+        self.opening: dict[TopicPartition, None] = {}
+        """Partitions that are to be opened when it is their turn, in this order."""
+        self.in_pieces = False
+        """While we start, everything is opened at once: nobody waits for anything else."""
+        self._stirred, self._drained = trio.Event(), trio.Event()
+        self._told: tuple[BrokerConfig, Mapping[str, str], TopicConfig] | None = None
+        """The settings of the topic opened last: its other partitions have the same."""
         self.troubles = Troubles()
         self._on_disk: dict[TopicPartition, DataDirectory] = {}
         for directory in directories:
@@ -84,6 +99,7 @@ class Replicas:
 
     def apply(self, before: Image, image: Image) -> None:
         """Take over what has changed between two images."""
+        self._opened_now = 0
         for name, old in before.topics.items():
             new = image.topics.get(name)
             if new is None or new.id != old.id:
@@ -100,9 +116,38 @@ class Replicas:
                 continue
             found = self.partitions.get((topic.name, index))
             if found is None:
+                if self.in_pieces and self._opened_now >= AT_ONCE:
+                    self.opening[topic.name, index] = None
+                    self._stirred.set()
+                    continue
+                self._opened_now += 1
                 found = self._try_to_open(topic, index, image)
             if found is not None and found.state is not state:
                 found.become(state)
+
+    async def open_the_rest(self, image: Callable[[], Image], turns: Turns, opened: Callable[[], None]) -> None:
+        """Never ends: opens what had to wait, in pieces; `opened` is called when all are."""
+        while True:
+            await self._stirred.wait()
+            self._stirred = trio.Event()
+            pace = turns.pace()
+            while self.opening:
+                key = next(iter(self.opening))
+                topic, state = image().topics.get(key[0]), image().partition(*key)
+                if topic is not None and state is not None and self._node_id in state.replicas:
+                    found = self.partitions.get(key) or self._try_to_open(topic, key[1], image())
+                    if found is not None:
+                        found.become(state)
+                del self.opening[key]
+                await pace.step()
+            opened()
+            self._drained.set()
+            self._drained = trio.Event()
+
+    async def opened(self, topic: Topic) -> None:
+        """Returns when none of its partitions waits for its turn any more."""
+        while any((topic.name, index) in self.opening for index in range(len(topic.partitions))):
+            await self._drained.wait()
 
     def _try_to_open(self, topic: Topic, index: int, image: Image) -> Partition | None:
         """None if that cannot be, for now or for good: it must not keep all the others from being opened."""
@@ -136,7 +181,7 @@ class Replicas:
     def _open(self, topic: Topic, index: int, image: Image) -> Partition:
         key = (topic.name, index)
         home = self._on_disk.get(key) or self._least_filled()
-        config = self._config().topic(image.config("topics", topic.name))
+        config = self._config_of(image.config("topics", topic.name))
         jitter = self._chance.randrange(config["segment.jitter.ms"]) if config["segment.jitter.ms"] else 0
         log = home.open_log(topic.name, index, config.log_config(jitter), self._clock_ms(), topic.id)
         if log.topic_id is not None and log.topic_id != topic.id:
@@ -151,13 +196,21 @@ class Replicas:
         self._homes[key] = home
         return partition
 
+    def _config_of(self, overrides: Mapping[str, str]) -> TopicConfig:
+        config = self._config()
+        if self._told is None or self._told[0] is not config or self._told[1] is not overrides:
+            self._told = config, overrides, config.topic(overrides)
+        return self._told[2]
+
     def _least_filled(self) -> DataDirectory:
         """The working directory with the fewest partitions, as Kafka chooses."""
         working = [each for each in self.directories if each.failed is None]
         if not working:
             raise OSError("no data directory works any more")
-        homes = list(self._homes.values())
-        return min(working, key=homes.count)
+        if len(working) == 1:
+            return working[0]
+        filled = Counter(self._homes.values())
+        return min(working, key=lambda each: filled[each])
 
     def try_out(self) -> None:
         """Raises what keeps the directory that would have the next partition from being written to."""

@@ -24,6 +24,7 @@ async def make_topic(
         return await asked.create_topic(new, defaults, dry_run=True)
     demand_room(broker)
     made = await asked.create_topic(new, defaults)
+    await broker.replicas.opened(made)
     if any((made.name, index) in broker.replicas.unopened for index in range(len(made.partitions))):
         await asked.delete_topic(made.name)
         raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"the logs of {made.name} cannot be opened")
@@ -36,6 +37,8 @@ async def make_partitions(
     if not dry_run:
         demand_room(broker)
     await controller(broker, peer, Operation.ALTER).add_partitions(topic, count, assignments, dry_run=dry_run)
+    if not dry_run and (grown := broker.image.topics.get(topic)) is not None:
+        await broker.replicas.opened(grown)
 
 
 def demand_room(broker: Broker) -> None:
