@@ -156,7 +156,9 @@ def _map_keys(plan: Plan, keys: KeyMap, stop: Callable[[], bool]) -> int:
                                 return read
                             keys.put(record.key, record.offset)
                 except MalformedMessage:
-                    pass  # it stays as it is (`Filter.what_stays`)
+                    if not batch.crc_ok():
+                        raise
+                    # Otherwise it stays as it is (`Filter.what_stays`).
             if header.last_offset >= plan.first_dirty:
                 keys.latest = header.last_offset
         keys.latest = max(keys.latest, source.end - 1)

@@ -151,7 +151,9 @@ class Filter:
                 data = batch.inflated()
                 left, tombstones = self._count(data, header, horizon)
             except MalformedMessage as problem:
-                # Only a topic that was not compacted before has such.  What cannot be read is left as it is.
+                if not batch.crc_ok():
+                    raise  # the disk is to blame, which has to be known
+                # A producer has signed it, while the topic was not compacted.  What cannot be read is left as it is.
                 logger.warning("records from %d on stay as they are: %s", header.base_offset, problem)
                 return batch.view
             wants_horizon = tombstones
