@@ -48,6 +48,9 @@ GRACE_SECONDS = 0.3
 FLUSH_SECONDS = 1.0
 """How often it is looked for what `flush.ms` asks for."""
 
+SHORTEST_INTERVAL = 0.01
+"""Some intervals may be set to nothing, or to less.  What is done without a pause is all that is done."""
+
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
 """Seconds until a task of ours that has failed is begun again."""
 
@@ -223,7 +226,7 @@ async def supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:
 
 async def every(broker: Broker, setting: str, work: Callable[[], Awaitable[None]]) -> None:
     while True:
-        await trio.sleep(broker.config[setting] / 1000)
+        await trio.sleep(max(broker.config[setting] / 1000, SHORTEST_INTERVAL))
         await work()
 
 

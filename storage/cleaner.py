@@ -20,6 +20,7 @@ from trilogue.storage.files import Handle, OpenFiles, unlink_if_there
 from trilogue.storage.log import Log
 from trilogue.storage.scan import batches
 from trilogue.storage.segment import LARGEST_RELATIVE_OFFSET, Segment
+from trilogue.wire.errors import MalformedMessage
 from trilogue.wire.records import Batch, read_header
 
 
@@ -148,11 +149,16 @@ def _map_keys(plan: Plan, keys: KeyMap, stop: Callable[[], bool]) -> int:
             if header.control:
                 transactions.marker_is_idle(batch)
             elif not transactions.aborted(header):
-                for record in batch.records():
-                    if record.key is not None and record.offset >= plan.first_dirty:
-                        if keys.full and keys.last_offset(record.key) < 0:
-                            return read
-                        keys.put(record.key, record.offset)
+                try:
+                    for record in batch.records():
+                        if record.key is not None and record.offset >= plan.first_dirty:
+                            if keys.full and keys.last_offset(record.key) < 0:
+                                return read
+                            keys.put(record.key, record.offset)
+                except MalformedMessage:
+                    if not batch.crc_ok():
+                        raise
+                    # Otherwise it stays as it is (`Filter.what_stays`).
             if header.last_offset >= plan.first_dirty:
                 keys.latest = header.last_offset
         keys.latest = max(keys.latest, source.end - 1)

@@ -26,10 +26,21 @@ from trilogue.storage.scan import Damaged
 from trilogue.storage.segment import LARGEST_RELATIVE_OFFSET, Segment
 from trilogue.storage.slices import Slice
 from trilogue.storage.upkeep import Upkeep
-from trilogue.storage.validation import FEW_RECORDS, HEADER, lengths_add_up, validated
+from trilogue.storage.validation import FEW_RECORDS, HEADER, holds_records, lengths_add_up, validated
 from trilogue.wire import records
 from trilogue.wire.errors import BrokerError, ErrorCode, MalformedMessage
-from trilogue.wire.records import CHECKED_FROM, CODEC_MASK, CONTROL, LOG_OVERHEAD, MAGIC, TRANSACTIONAL, Batch, Header
+from trilogue.wire.records import (
+    CHECKED_FROM,
+    CODEC_MASK,
+    CONTROL,
+    LOG_OVERHEAD,
+    MAGIC,
+    TRANSACTIONAL,
+    Batch,
+    Header,
+    set_log_append_time,
+)
+from trilogue.wire.skim import SHORTEST_RECORD
 
 logger = logging.getLogger(__name__)
 
@@ -39,8 +50,10 @@ SHARED_FILES = OpenFiles()
 _PLACE = Struct(">qii")
 """Base offset, length, leader epoch: what a leader writes over the beginning of a batch."""
 
-_unpack = Struct(">qi4xbIhi8xqqhii").unpack_from
-"""A batch's header without leader epoch and base timestamp, which no leader looks at."""
+_unpack = Struct(">qi4xbIhiqqqhii").unpack_from
+"""A batch's header without leader epoch, which no leader looks at."""
+
+_FEW_SHORTEST = FEW_RECORDS * SHORTEST_RECORD
 
 _NOT_PLAIN = -1
 """The attributes of bytes too short to have any."""
@@ -118,18 +131,23 @@ class Log(Upkeep):
         origin: Origin = Origin.CLIENT,
         verified: bool = True,
         transaction_version: int = 1,
+        room: bytearray | None = None,
+        checked: LogConfig | None = None,
     ) -> AppendResult:
         """Append the one batch in `buf`, giving it the next offsets.  The bytes are changed in place.
 
         `verified`: the coordinator has confirmed that a transaction of this producer includes this partition,
-        if the batch belongs to one (KIP-890).  Raises BrokerError, or OSError when the disk fails."""
+        if the batch belongs to one (KIP-890).  `room` is for those who cannot wait: TakesLong is raised if its
+        records take long to look at.  `checked`: that was done, under these settings, with `validated`.
+        Raises BrokerError, or OSError when the disk fails."""
         if self._broken is not None:
             raise self._broken
         size = len(buf)
         config = self._config
         try:
-            base, length, magic, crc, attributes, delta, max_timestamp, producer_id, epoch, sequence, count = _unpack(
-                buf
+            header = _unpack(buf)
+            base, length, magic, crc, attributes, delta, first, max_timestamp, producer_id, epoch, sequence, count = (
+                header
             )
         except StructError:
             attributes = _NOT_PLAIN
@@ -141,16 +159,22 @@ class Log(Upkeep):
             and origin is _CLIENT
             and size <= config.max_message_bytes
             and 0 < count == delta + 1
-            and max_timestamp - now_ms <= config.message_timestamp_after_max_ms
+            and first <= max_timestamp <= now_ms + config.message_timestamp_after_max_ms
             and (producer_id < 0 or sequence >= 0)
-            and (count > FEW_RECORDS or attributes & CODEC_MASK or lengths_add_up(buf, count))
+            and (
+                _FEW_SHORTEST < count * SHORTEST_RECORD < size or attributes & CODEC_MASK or lengths_add_up(buf, count)
+            )
             and records.checksum(buf[CHECKED_FROM:]) == crc
+            and (not attributes & CODEC_MASK or checked is config or holds_records(buf, config, room))
         ):
             if buf.readonly:
                 buf = memoryview(bytearray(buf))
-            buf = validated(buf, config, now_ms, origin)
+            if checked is not config:
+                buf = validated(buf, config, now_ms, origin, room)
+            elif config.log_append_time:
+                set_log_append_time(buf, 0, now_ms)  # not when it was looked at
             size = len(buf)
-            _, length, _, _, attributes, delta, max_timestamp, producer_id, epoch, sequence, count = _unpack(buf)
+            _, length, _, _, attributes, delta, _, max_timestamp, producer_id, epoch, sequence, count = _unpack(buf)
         if producer_id >= 0:
             if attributes & CONTROL:
                 return self._append_marker(buf, leader_epoch, now_ms, transaction_version)
@@ -388,16 +412,22 @@ class Log(Upkeep):
         """The first record that is not older than `timestamp`, below `up_to`; also inside compressed
         batches."""
         end = self.end_offset if up_to is None else up_to
-        return lookup.by_timestamp(self._chain.segments, timestamp, self.start_offset, end)
+        return lookup.by_timestamp(self, timestamp, end).run()
 
     def offset_of_max_timestamp(self) -> Found | None:
         """The first record of the largest timestamp; None if the log is empty."""
-        return lookup.of_max_timestamp(self._chain.segments, self.start_offset)
+        searched = lookup.of_max_timestamp(self)
+        return searched.run() if searched else None
 
-    def list_offset(self, timestamp: int, latest: int) -> Found:
+    def list_offset(self, timestamp: int, latest: int, *, in_loop: bool = False) -> Found:
         """What ListOffsets answers for one partition, special timestamps included.  `latest` is the high
-        watermark or the last stable offset, whichever the client may see."""
-        return lookup.list_offset(self, timestamp, latest)
+        watermark or the last stable offset, whichever the client may see.  `in_loop`: raise TakesLong if it is
+        to be `searched` in a thread."""
+        return lookup.list_offset(self, timestamp, latest, in_loop)
+
+    def searched(self, timestamp: int, latest: int) -> lookup.Search | None:
+        """The same as a search that can be done batch by batch."""
+        return lookup.search(self, timestamp, latest)
 
     # ---- producers and transactions ----------------------------------------------------------------------
 

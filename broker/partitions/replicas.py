@@ -182,7 +182,8 @@ class Replicas:
         key = (topic.name, index)
         home = self._on_disk.get(key) or self._least_filled()
         config = self._config_of(image.config("topics", topic.name))
-        jitter = self._chance.randrange(config["segment.jitter.ms"]) if config["segment.jitter.ms"] else 0
+        most = min(config["segment.jitter.ms"], config["segment.ms"])  # a broker may be told any number
+        jitter = self._chance.randrange(most) if most > 0 else 0
         log = home.open_log(topic.name, index, config.log_config(jitter), self._clock_ms(), topic.id)
         if log.topic_id is not None and log.topic_id != topic.id:
             # Files of an earlier topic of that name: it was deleted while we were not looking.
