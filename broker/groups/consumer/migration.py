@@ -44,7 +44,7 @@ def upgrade(group: Group, into: ConsumerState, world: World) -> list[Put]:
         members = [to_consumer(each, group, world.image) for each in group.members.values()]
     except MalformedMessage:
         raise refused(group.id, "the embedded consumer protocol is malformed") from None
-    subscribed = {topic for each in members for topic in each.topics}
+    subscribed = frozenset(topic for each in members for topic in each.topics)
     return [
         *group.tombstones(),
         *(each.put_metadata(group.id) for each in members),

@@ -6,12 +6,13 @@ assignment of its own.  Nothing is changed in this file; what is decided is put 
 
 from collections.abc import Collection, Iterable, Mapping
 from hashlib import blake2b
+from weakref import WeakKeyDictionary
 
-from trilogue.broker.cluster.image import Image
+from trilogue.broker.cluster.image import Image, Topic
 from trilogue.broker.groups.assignors import ASSIGNORS, Subscriber, Task
 from trilogue.broker.groups.consumer.member import ConsumerMember
 from trilogue.broker.groups.consumer.state import ConsumerState
-from trilogue.broker.groups.patterns import matching
+from trilogue.broker.groups.patterns import matching, shared
 from trilogue.broker.groups.world import World
 from trilogue.broker.machines.effects import Put
 from trilogue.broker.names import TopicIdPartition
@@ -28,7 +29,7 @@ def next_epoch(group: ConsumerState, members: Members, world: World, *, changed:
         if (before := group.patterns.get(pattern)) is not found and before != found:  # as a rule they share one set
             puts.append(group.put_pattern(pattern, found, now_ms))
     puts += [group.put_pattern(each, None, now_ms) for each in group.patterns if each not in patterns]
-    metadata_hash = fingerprint(set().union(*subscriptions(members, patterns).values()), image)
+    metadata_hash = fingerprint(shared(NOTHING.union(*subscriptions(members, patterns).values())), image)
     if not changed and metadata_hash == group.metadata_hash:
         return group.epoch
     puts.append(group.put_epoch(group.epoch + 1, metadata_hash))
@@ -63,11 +64,22 @@ def matched(members: Members, image: Image) -> dict[str, frozenset[str]]:
     return {each.regex: matching(each.regex, image.topics) for each in members.values() if each.regex}
 
 
-def fingerprint(topics: Iterable[str], image: Image) -> int:
+_known: WeakKeyDictionary[frozenset[str], tuple[Mapping[str, Topic], int]] = WeakKeyDictionary()
+"""Fingerprints, and of which topics: with thousands of them it takes milliseconds, and every member that joins asks."""
+
+
+def fingerprint(topics: frozenset[str], image: Image) -> int:
     """Of what a group's assignment depends on: its topics that there are, and their partitions.  0 for none.
 
     Kafka takes another function.  Whoever takes a group over from the other finds it changed, and assigns once more.
     """
+    known = _known.get(topics)
+    if known is None or known[0] is not image.topics:
+        known = _known[topics] = image.topics, fresh_fingerprint(topics, image)
+    return known[1]
+
+
+def fresh_fingerprint(topics: Iterable[str], image: Image) -> int:
     known = [image.topics[name] for name in sorted(topics) if name in image.topics]
     if not known:
         return 0
