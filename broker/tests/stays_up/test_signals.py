@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,15 @@ pytestmark = posix_only("there are no such signals elsewhere")
 NONE = ErrorCode.NONE
 SOON_SECONDS = 1.0
 ENDING = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
+
+
+@pytest.fixture(autouse=True)
+def heard() -> Iterator[None]:
+    """Whoever runs the tests may ignore a signal, as `nohup` does, and brokers would inherit that."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGHUP, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
