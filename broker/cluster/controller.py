@@ -23,7 +23,7 @@ from trilogue.broker.cluster.image import (
     to_json,
     topic_path,
 )
-from trilogue.broker.cluster.store import Check, Conflict, Create, Delete, Op, Update
+from trilogue.broker.cluster.store import UNREACHED, Check, Conflict, Create, Delete, Op, Refused, Update
 from trilogue.broker.cluster.view import View
 from trilogue.wire.errors import BrokerError, ErrorCode
 from trilogue.wire.schema import ZERO_UUID
@@ -37,6 +37,9 @@ ELECTIONS_PER_COMMIT = 1000
 """A store may bound the size of one commit; ZooKeeper's is a megabyte."""
 
 PRODUCER_ID_BLOCK = 1000
+
+PAUSE_SECONDS = 1.0
+"""Until we look again, if the store could not be reached: then no image comes that would wake us."""
 
 
 class Controller:
@@ -63,6 +66,10 @@ class Controller:
                     settled = image
             except Conflict as conflict:
                 logger.debug("decided on what has changed meanwhile: %s", conflict)
+            except UNREACHED as trouble:
+                logger.warning("the controller cannot do its work now: %s", trouble)
+                await trio.sleep(PAUSE_SECONDS)
+                continue
             await self._view.newer_than(image)
 
     async def _take(self) -> None:
@@ -101,13 +108,14 @@ class Controller:
                 return
             try:
                 await self._commit(image, ops)
-                done = True
+                return await self._view.shows_what_was_announced()
             except Conflict as conflict:
                 logger.debug("deciding anew: %s", conflict)
-                done = False
+            except UNREACHED as trouble:  # it may have been done: whoever asked finds out by asking again
+                raise BrokerError(ErrorCode.REQUEST_TIMED_OUT, str(trouble)) from None
+            except Refused as refusal:
+                raise BrokerError(ErrorCode.POLICY_VIOLATION, str(refusal)) from None
             await self._view.newer_than(image)
-            if done:
-                return
         raise BrokerError(
             ErrorCode.UNKNOWN_SERVER_ERROR, "the cluster's metadata changes faster than it can be changed"
         )
@@ -211,18 +219,25 @@ class Controller:
         for number in self._producer_ids:
             return number
         for _ in range(ATTEMPTS):
-            node = await self._view.session.read(PRODUCER_IDS)
-            start = int(node.data) if node else 0
-            taken = str(start + PRODUCER_ID_BLOCK).encode()
-            op = Update(PRODUCER_IDS, taken, node.version) if node else Create(PRODUCER_IDS, taken)
             try:
-                await self._view.session.commit([op])
+                start = await self._take_producer_ids()
             except Conflict:
                 await trio.lowlevel.checkpoint()
                 continue
+            except UNREACHED as trouble:
+                raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(trouble)) from None
             self._producer_ids = iter(range(start, start + PRODUCER_ID_BLOCK))
             return next(self._producer_ids)
         raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "no block of producer ids could be taken")
+
+    async def _take_producer_ids(self) -> int:
+        """The first of a block.  If we do not hear that it is ours, it is nobody's."""
+        node = await self._view.session.read(PRODUCER_IDS)
+        start = int(node.data) if node else 0
+        taken = str(start + PRODUCER_ID_BLOCK).encode()
+        op = Update(PRODUCER_IDS, taken, node.version) if node else Create(PRODUCER_IDS, taken)
+        await self._view.session.commit([op])
+        return start
 
     def _fresh_id(self) -> bytes:
         while (drawn := self._chance.randbytes(16)) == ZERO_UUID or drawn in self._view.image.topic_names:

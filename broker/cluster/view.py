@@ -1,11 +1,14 @@
 """A broker's own view of the cluster: follows the store, and tells those who wait for something to be so."""
 
+import logging
 from collections.abc import Callable
 
 import trio
 
 from trilogue.broker.cluster.image import Image
-from trilogue.broker.cluster.store import Session
+from trilogue.broker.cluster.store import UNREACHED, Session
+
+logger = logging.getLogger(__name__)
 
 
 class View:
@@ -18,6 +21,8 @@ class View:
         """How many images we have had."""
         self._listeners: list[Callable[[Image, Image], None]] = []
         self._moved = trio.Event()
+        self._begun = self._read = 0
+        """Readings of what has changed: how many were begun, and which was the last to become an image."""
 
     def listen(self, listener: Callable[[Image, Image], None]) -> None:
         """Call it with every two consecutive images, the old and the new, without a task switch in between."""
@@ -29,13 +34,28 @@ class View:
 
     async def follow(self) -> None:
         """Never ends: reads again what has changed."""
+        unread: set[str] = set()
         while True:
-            paths = await self.session.changed()
-            self._take(self.image.apply(await self.session.read_all(sorted(paths))))
+            unread |= await self.session.changed()
+            self._begun += 1
+            try:
+                nodes = await self.session.read_all(sorted(unread))
+            except UNREACHED as trouble:
+                logger.warning("we go on with what we know: %s", trouble)
+                continue  # when the store is there again, it announces what we have missed
+            unread.clear()
+            self._read = self._begun
+            self._take(self.image.apply(nodes))
 
     async def until(self, condition: Callable[[Image], bool]) -> None:
         """Return when the image is so."""
         while not condition(self.image):
+            await self._moved.wait()
+
+    async def shows_what_was_announced(self) -> None:
+        """Return when what the store has announced until now is in the image; our own last commit is."""
+        wanted = self._begun + 1  # one that has begun already may have been too early
+        while self._read < wanted:
             await self._moved.wait()
 
     async def newer_than(self, seen: Image) -> None:
