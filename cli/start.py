@@ -3,6 +3,7 @@
 trilogue start                           on 127.0.0.1:9092, data in ./trilogue-data
 trilogue start --ephemeral --port 0      a free port, nothing kept
 trilogue start --config server.properties --set num.partitions=3
+trilogue start --zookeeper host:2181/kafka --node-id 2      one of several brokers
 """
 
 import argparse
@@ -38,6 +39,10 @@ def add_to(start: argparse.ArgumentParser) -> None:
     start.add_argument("--advertise", metavar="HOST:PORT", help="what clients are told; without it, where they came in")
     start.add_argument("--data", metavar="DIR", help="where everything is kept (./trilogue-data)")
     start.add_argument("--ephemeral", action="store_true", help="keep nothing: the data goes when the broker does")
+    start.add_argument("--node-id", metavar="N", type=int, help="which broker of the cluster this is (1)")
+    start.add_argument(
+        "--zookeeper", metavar="HOST:PORT[,...][/PATH]", help="where brokers keep what they know of their cluster"
+    )
     start.add_argument("--config", metavar="FILE", type=Path, help="settings, in a file of Kafka's format")
     start.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="one setting, by Kafka's name")
     start.add_argument("--port-file", metavar="FILE", type=Path, help="write the port there when ready")
@@ -55,7 +60,9 @@ def run(options: argparse.Namespace) -> None:
         stream=sys.stderr,
     )
     settings = {**DEVELOPMENT, **from_file(options.config), **dict(pair(each) for each in options.set)}
-    settings |= addresses(options, settings)
+    settings |= addresses(options, settings) | membership(options)
+    if options.ephemeral and settings.get("zookeeper.connect"):
+        raise Failed("--ephemeral keeps nothing, and ZooKeeper would: choose a directory with --data")
     with tempfile.TemporaryDirectory(prefix="trilogue-", ignore_cleanup_errors=True) as scratch:
         if options.ephemeral:
             settings["log.dirs"] = scratch
@@ -102,6 +109,17 @@ def pair(text: str) -> tuple[str, str]:
     if not mark:
         raise Failed(f"--set {text}: write NAME=VALUE")
     return name.strip(), value.strip()
+
+
+def membership(options: argparse.Namespace) -> dict[str, str]:
+    found: dict[str, str] = {}
+    if options.node_id is not None:
+        if options.node_id < 0:
+            raise Failed(f"--node-id {options.node_id}: choose 0 or more")
+        found |= {"node.id": str(options.node_id), "broker.id": str(options.node_id)}
+    if options.zookeeper is not None:
+        found["zookeeper.connect"] = options.zookeeper
+    return found
 
 
 def addresses(options: argparse.Namespace, settings: dict[str, str]) -> dict[str, str]:
