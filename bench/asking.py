@@ -22,7 +22,10 @@ class Connection:
 
     def receive(self) -> bytes:
         while not self._ready:
-            self._ready += self._frames.feed(self._socket.recv(1 << 20))
+            data = self._socket.recv(1 << 20)
+            if not data:
+                raise EOFError("the broker has hung up")
+            self._ready += self._frames.feed(data)
         return self._ready.pop(0)
 
     def ask(self, request: Request, version: int) -> Any:

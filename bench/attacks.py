@@ -14,6 +14,7 @@ from trilogue.wire.apis.create_topics import CreateTopicsRequest
 from trilogue.wire.apis.delete_topics import DeleteTopicsRequest
 from trilogue.wire.apis.describe_configs import DescribeConfigsRequest
 from trilogue.wire.apis.fetch import FetchRequest
+from trilogue.wire.apis.find_coordinator import FindCoordinatorRequest
 from trilogue.wire.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
 from trilogue.wire.apis.list_offsets import ListOffsetsRequest
 from trilogue.wire.apis.metadata import MetadataRequest
@@ -25,6 +26,8 @@ from trilogue.wire.records import HEADER_SIZE, LOG_OVERHEAD, Record, build, chec
 NOW_MS = 1_700_000_000_000
 MANY_TOPICS = 3000
 TINY_RECORDS, OLD_MESSAGES = 8_000_000, 5_000_000
+ALLOWED_RECORDS, ALLOWED_MESSAGES = 1_000_000, 900_000
+"""Just below what we take."""
 LENGTH_AT, CHECKSUM_AT, ATTRIBUTES_AT, COUNT_AT = 8, 17, 21, 57
 OLD_CHECKSUM_AT, OLD_MAGIC_AT, OLD_ATTRIBUTES_AT = 12, 16, 17
 TOPIC = 2
@@ -160,6 +163,12 @@ def create_many(broker: Broker, _: Any) -> str:
     return code(made.topics[0].error_code)
 
 
+def many_topics_and_a_group(broker: Broker) -> Connection:
+    connection = many_topics(broker)
+    connection.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["patterns"]), 4)  # makes what groups need
+    return connection
+
+
 def patterns(broker: Broker, connection: Connection) -> str:
     for number in range(1000):
         beat = ConsumerGroupHeartbeatRequest(
@@ -180,9 +189,12 @@ def patterns(broker: Broker, connection: Connection) -> str:
 
 
 def tiny(codec: Codec, count: int = TINY_RECORDS) -> bytes:
-    """A batch of as many records as small as can be, all alike, of which nothing is left when it is compressed."""
+    """A batch of as many records as small as can be, of which nothing is left when it is compressed: all are alike but
+    for the last, which knows its place and is later than the others."""
     like = build([Record(0, NOW_MS, b"", b"")])
-    batch = like[:HEADER_SIZE] + compress(codec, bytes(like[HEADER_SIZE:]) * count)
+    two = build([Record(0, NOW_MS, b"", b""), Record(count - 1, NOW_MS + 1, b"", b"")])
+    inside = bytes(like[HEADER_SIZE:]) * (count - 1) + bytes(two[len(like) :])
+    batch = two[:HEADER_SIZE] + compress(codec, inside)
     pack_into(">i", batch, LENGTH_AT, len(batch) - LOG_OVERHEAD)
     pack_into(">hi", batch, ATTRIBUTES_AT, codec, count - 1)
     pack_into(">i", batch, COUNT_AT, count)
@@ -190,12 +202,20 @@ def tiny(codec: Codec, count: int = TINY_RECORDS) -> bytes:
     return bytes(batch)
 
 
-def bomb_into(topic: str, **settings: str) -> Callable[[Broker], bytes]:
+def bomb_into(topic: str, count: int) -> Callable[[Broker], bytes]:
     def prepare(broker: Broker) -> bytes:
-        broker.create(topic, **settings)
-        return encoded(produce(topic, tiny(Codec.ZSTD)), 9)
+        broker.create(topic, cleanup_policy="compact")
+        return encoded(produce(topic, in_order(Codec.ZSTD, count)), 9)
 
     return prepare
+
+
+def in_order(codec: Codec, count: int) -> bytes:
+    """Likewise, but each record knows its place, so that all of them have to be looked at."""
+    if count > ALLOWED_RECORDS:
+        return tiny(codec, count)  # which is told from that by nobody who refuses so many
+    records = (Record(number, NOW_MS, b"", b"") for number in range(count))
+    return bytes(build(records, codec=codec))
 
 
 def throw(broker: Broker, frame: bytes) -> str:
@@ -206,14 +226,17 @@ def throw(broker: Broker, frame: bytes) -> str:
     return f"{len(frame):,} bytes: {code(answer.responses[0].partition_responses[0].error_code)}"
 
 
-def old_bomb(broker: Broker) -> bytes:
-    broker.create("old")
-    message = legacy.build([Record(0, NOW_MS, None, b"")], 1)
-    wrapped = compress(Codec.GZIP, message * OLD_MESSAGES)
-    bomb = bytearray(legacy.build([Record(0, NOW_MS, None, bytes(wrapped))], 1))
-    bomb[OLD_ATTRIBUTES_AT] = Codec.GZIP
-    pack_into(">I", bomb, OLD_CHECKSUM_AT, crc32(memoryview(bomb)[OLD_MAGIC_AT:]))
-    return encoded(produce("old", bytes(bomb)), 2)
+def old_bomb(count: int) -> Callable[[Broker], bytes]:
+    def prepare(broker: Broker) -> bytes:
+        broker.create("old")
+        message = legacy.build([Record(0, NOW_MS, None, b"")], 1)
+        wrapped = compress(Codec.GZIP, message * count)
+        bomb = bytearray(legacy.build([Record(0, NOW_MS, None, bytes(wrapped))], 1))
+        bomb[OLD_ATTRIBUTES_AT] = Codec.GZIP
+        pack_into(">I", bomb, OLD_CHECKSUM_AT, crc32(memoryview(bomb)[OLD_MAGIC_AT:]))
+        return encoded(produce("old", bytes(bomb)), 2)
+
+    return prepare
 
 
 def throw_old(broker: Broker, frame: bytes) -> str:
@@ -224,12 +247,23 @@ def throw_old(broker: Broker, frame: bytes) -> str:
     return f"{len(frame):,} bytes: {code(answer.responses[0].partition_responses[0].error_code)}"
 
 
-def bomb_there(broker: Broker) -> str:
-    return throw(broker, bomb_into("plain")(broker))
+def planted(codec: Codec) -> Callable[[Broker], str]:
+    """As many records as a plain topic takes in one batch."""
+
+    def prepare(broker: Broker) -> str:
+        broker.create("plain")
+        told = ""
+        for count in (TINY_RECORDS, ALLOWED_RECORDS):
+            told = throw(broker, encoded(produce("plain", tiny(codec, count)), 9))
+            if told.endswith("NONE"):
+                return f"{count:,} records"
+        return told
+
+    return prepare
 
 
 def look_up(broker: Broker, thrown: str) -> str:
-    asked = ListOffsetsRequest.Topic.Partition(partition_index=0, current_leader_epoch=-1, timestamp=NOW_MS)
+    asked = ListOffsetsRequest.Topic.Partition(partition_index=0, current_leader_epoch=-1, timestamp=NOW_MS + 1)
     topics = [ListOffsetsRequest.Topic(name="plain", partitions=[asked])]
     connection = Connection(broker.address)
     answer = connection.ask(ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=topics), 7)
@@ -257,9 +291,11 @@ ALL = [
     Attack("200 IncrementalAlterConfigs among 3,000 topics", many_topics, alter_configs),
     Attack("200 DeleteTopics among 3,000 topics", many_topics, delete_topics),
     Attack("a topic of 10,000 partitions", nothing, create_many),
-    Attack("1,000 patterns over 3,000 topics", many_topics, patterns),
-    Attack("bombs: 8 million records into a compacted topic", bomb_into("compacted", cleanup_policy="compact"), throw),
-    Attack("bombs: 5 million old messages in Produce v2", old_bomb, throw_old),
-    Attack("bombs: ListOffsets by time over 8 million records", bomb_there, look_up),
-    Attack("bombs: Fetch v3 of 8 million records", bomb_there, read_old),
+    Attack("1,000 patterns over 3,000 topics", many_topics_and_a_group, patterns),
+    Attack("bombs: 8 million records into a compacted topic", bomb_into("compacted", TINY_RECORDS), throw),
+    Attack("bombs: 5 million old messages in Produce v2", old_bomb(OLD_MESSAGES), throw_old),
+    Attack("bombs: a million records into a compacted topic", bomb_into("compacted", ALLOWED_RECORDS), throw),
+    Attack("bombs: 900,000 old messages in Produce v2", old_bomb(ALLOWED_MESSAGES), throw_old),
+    Attack("bombs: ListOffsets by time over all that a batch takes", planted(Codec.ZSTD), look_up),
+    Attack("bombs: Fetch v3 of all that a batch takes", planted(Codec.GZIP), read_old),
 ]

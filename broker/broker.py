@@ -46,6 +46,8 @@ class Broker:
         self.static = self.config = config
         """As we were started, and as altered since: the latter is replaced, never changed."""
         self.node_id, self.clock, self.tasks, self._chance = node_id, clock, tasks, chance
+        self._settings_of = ("<default>", str(node_id))
+        """Whose settings in the store are ours, the weaker first."""
         self.unadvertised = frozenset(unadvertised)
         """Listeners whose clients are told whatever address they have reached us by."""
         self.request_bytes_max: int = config["socket.request.max.bytes"]
@@ -83,14 +85,29 @@ class Broker:
 
     def _reconfigure(self, before: Image, image: Image) -> None:
         if before.configs is not image.configs:
-            own, everybody = image.config("brokers", str(self.node_id)), image.config("brokers", "<default>")
-            self.config = self.static.with_dynamic(everybody, own)
+            mine = [(image.config("brokers", name), before.config("brokers", name)) for name in self._settings_of]
+            if any(now != then for now, then in mine):
+                self.config = self.static.with_dynamic(*(now for now, _ in mine))
 
     def _update_coordinators(self, before: Image, image: Image) -> None:
         self.groups.update(image)
         if gone := vanished(before, image):
             self.groups.tell(GroupCoordinator.forget_topics, gone)
         self.transactions.update(image)
+
+    async def open_the_rest(self) -> None:
+        """Never ends: opens the logs of a new image that were too many to be opened at once."""
+
+        def opened() -> None:
+            self._update_coordinators(self.image, self.image)
+
+        await self.replicas.open_the_rest(lambda: self.image, self.turns, opened)
+
+    async def look_after_disks(self) -> None:
+        """Notice what has failed or is gone, and open the logs that could not be opened before."""
+        await self.upkeep.look()
+        if self.replicas.unopened and self.replicas.open_what_could_not_be(self.image):
+            self._update_coordinators(self.image, self.image)
 
     def _may_lose_data(self, topic: str) -> bool:
         overrides = self.image.config("topics", topic)

@@ -3,6 +3,7 @@
 sockets bound -> directories locked -> store opened -> store read, logs recovered -> registered -> clients let in
 """
 
+import errno
 import json
 import logging
 import os
@@ -10,12 +11,14 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
+from itertools import count
 from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
 import trio
 
+from trilogue.broker.adoption import adopt
 from trilogue.broker.broker import Broker
 from trilogue.broker.clock import Clock
 from trilogue.broker.cluster.image import (
@@ -38,17 +41,24 @@ from trilogue.broker.requests import registry
 from trilogue.broker.watchdog import Watchdog
 from trilogue.storage.checkpoint import META_PROPERTIES, read_properties
 from trilogue.storage.directory import DataDirectory, DirectoryInUse, WrongDirectory
-from trilogue.storage.files import OpenFiles
+from trilogue.storage.files import OPEN_FILES, OpenFiles
+from trilogue.storage.passing import lacks_space
 from trilogue.wire.ids import uuid_text
 
 logger = logging.getLogger(__name__)
 
 METADATA_FILE = "metadata.sqlite"
+LOOK_SECONDS = 1.0
+"""How often it is looked whether directories and logs are there.  For so long records may be taken that are lost."""
+
 GRACE_SECONDS = 0.3
 """How long answers in flight may take when we stop."""
 
 FLUSH_SECONDS = 1.0
 """How often it is looked for what `flush.ms` asks for."""
+
+SHORTEST_INTERVAL = 0.01
+"""Some intervals may be set to nothing, or to less.  What is done without a pause is all that is done."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
 """Seconds until a task of ours that has failed is begun again."""
@@ -61,6 +71,10 @@ FIRST_NODE_ID = 1
 """Of a broker that is not told who it is."""
 
 
+class NoDirectoryLeft(Exception):
+    """There is no data directory that works, or the one with the metadata does not: we have ended."""
+
+
 class Server:
     """A broker that is being served, for whoever has started it."""
 
@@ -70,11 +84,19 @@ class Server:
         self.stop_asked = trio.Event()
         self.registered_epoch = 0
         """Of the session in which the cluster has been told of us."""
+        self.lost: OSError | None = None
+        """Why we end of ourselves, if so: there is nothing left to write to."""
 
     def stop(self) -> None:
         """Answer what is in flight, write down where everything is, and end."""
         self.broker.stopping = True
         self.stop_asked.set()
+
+    def end_without_disk(self, why: OSError) -> None:
+        """As Kafka does: somebody has to look, or a supervisor has to try again."""
+        if not self.stop_asked.is_set():
+            self.lost = why
+            self.stop()
 
     async def reset(self) -> None:
         """As if newly made: no topics, no settings but those it was started with, no sessions.  For tests."""
@@ -93,19 +115,26 @@ async def serve(
     store: LocalStore | None = None,
     clock: Clock | None = None,
     chance: random.Random | None = None,
+    adopting: bool = False,
     task_status: trio.TaskStatus[Server] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Be a broker until `Server.stop` is called.  `started` is called, with the server, when the first client may come.
 
     `store` is for brokers that share one in a process; without it, and without ZooKeeper, the broker keeps its own
-    beside its data.
+    beside its data.  `adopting` takes up partitions that the store knows nothing of.
     """
     registry.load()
     clock, chance = clock or Clock(), chance or random.SystemRandom()
     async with AsyncExitStack() as ending:  # what was opened last is closed first
         listeners = open_listeners(config)
         ending.callback(close_listeners, listeners)
-        home, session = await open_session(config, store, chance, ending)
+        home, session, own = await open_session(config, store, chance, ending, adopting=adopting)
+        try:
+            await introduce_cluster(session, home.cluster_id)
+            if adopting:
+                await adopt(session, home.directories, config, home.node_id, clock(), partial(chance.randbytes, 16))
+        except OSError as error:
+            raise cannot_begin(home.directories, error) from None
         async with trio.open_nursery() as tasks:
             broker = Broker(
                 config,
@@ -120,29 +149,39 @@ async def serve(
             )
             server = Server(broker, listeners)
             ending.callback(close_logs, broker)
+            tasks.start_soon(supervised, "looking after the disks", partial(look_after_disks, server, own))
             try:
-                await live(server, home.cluster_id, ending, task_status)
+                await live(server, ending, task_status)
             except (Refused, *UNREACHED) as problem:  # before the first client came
                 raise CannotStart(str(problem)) from None
             tasks.cancel_scope.cancel()
     server.stopped.set()
+    if server.lost is not None:
+        raise NoDirectoryLeft(f"the broker has ended, for no data directory works any more: {server.lost}")
 
 
-async def live(server: Server, cluster_id: str, ending: AsyncExitStack, task_status: trio.TaskStatus[Server]) -> None:
+async def live(server: Server, ending: AsyncExitStack, task_status: trio.TaskStatus[Server]) -> None:
     broker, upkeep = server.broker, server.broker.upkeep
     tasks = broker.tasks
-    await introduce_cluster(broker, cluster_id)
-    await broker.view.load()
-    broker.replicas.put_strays_aside(broker.image)
+    try:
+        await broker.view.load()
+        broker.replicas.put_strays_aside(broker.image)
+    except OSError as error:
+        raise cannot_begin(broker.replicas.directories, error) from None
     for name, work in (
         ("the watchdog", Watchdog(broker.view.session).run),
         ("groups", broker.groups.run),
         ("transactions", broker.transactions.run),
         ("following the store", broker.view.follow),
         ("the controller", broker.controller.run),
+        ("opening logs", broker.open_the_rest),
     ):
         tasks.start_soon(supervised, name, work)
-    await register(server)
+    try:
+        await register(server)
+    except OSError as error:
+        raise cannot_begin(broker.replicas.directories, error) from None
+    broker.replicas.in_pieces = True
     tasks.start_soon(supervised, "staying registered", partial(stay_registered, server))
     async with trio.open_nursery() as connections:
         transport = open_transport(broker, connections)
@@ -171,6 +210,12 @@ def close_logs(broker: Broker) -> None:
     broker.replicas.close(me.epoch if me else -1)
 
 
+def cannot_begin(directories: Sequence[DataDirectory], error: OSError) -> CannotStart:
+    if lacks_space(error):
+        return disk_full([each.path for each in directories])
+    return CannotStart(f"{error}: choose another directory with --data")
+
+
 async def end_session(session: Session) -> None:
     with trio.CancelScope(shield=True):
         await session.close()
@@ -194,8 +239,24 @@ async def supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:
 
 async def every(broker: Broker, setting: str, work: Callable[[], Awaitable[None]]) -> None:
     while True:
-        await trio.sleep(broker.config[setting] / 1000)
+        await trio.sleep(max(broker.config[setting] / 1000, SHORTEST_INTERVAL))
         await work()
+
+
+async def look_after_disks(server: Server, own: LocalStore | None) -> None:
+    """`own` is the store that lies in our first directory, which we then cannot do without."""
+    replicas = server.broker.replicas
+    while True:
+        await trio.sleep(LOOK_SECONDS)
+        await server.broker.look_after_disks()
+        why = replicas.none_left
+        if own is not None:
+            first = replicas.directories[0]
+            if not own.is_there() and first.failed is None:
+                first.fail(FileNotFoundError(errno.ENOENT, f"{METADATA_FILE} was removed under us", first.path))
+            why = first.failed or why
+        if why is not None:
+            server.end_without_disk(why)
 
 
 async def flush_regularly(broker: Broker) -> None:
@@ -216,20 +277,26 @@ class Home(NamedTuple):
 
 
 async def open_session(
-    config: BrokerConfig, store: LocalStore | None, chance: random.Random, ending: AsyncExitStack
-) -> tuple[Home, Session]:
-    """The directories and the store, one after the other: each says which cluster the other has to be of."""
+    config: BrokerConfig, store: LocalStore | None, chance: random.Random, ending: AsyncExitStack, *, adopting: bool
+) -> tuple[Home, Session, LocalStore | None]:
+    """The directories and the store, one after the other: each says which cluster the other has to be of.
+
+    The last of the answer is the store, if it is in our own directories.
+    """
     ensemble = ensemble_of(config) if store is None else None
     if ensemble is not None:
-        session, cluster_id = await join(ensemble, known_cluster_id(data_paths(config)), chance, ending)
-        return open_home(config, chance, cluster_id), session
+        if adopting:
+            raise CannotStart("--adopt is for a broker that keeps its metadata itself, and not in ZooKeeper")
+        remote, cluster_id = await join(ensemble, known_cluster_id(data_paths(config)), chance, ending)
+        return open_home(config, chance, cluster_id), remote, None
     home = open_home(config, chance)
+    own = None
     if store is None:
-        store = open_store(home)
+        store = own = open_store(home, adopting=adopting)
         ending.callback(store.close)
-    local = store.session()
-    ending.push_async_callback(end_session, local)
-    return home, local
+    session = store.session()
+    ending.push_async_callback(end_session, session)
+    return home, session, own
 
 
 def data_paths(config: BrokerConfig) -> Sequence[str]:
@@ -239,7 +306,7 @@ def data_paths(config: BrokerConfig) -> Sequence[str]:
 def open_home(config: BrokerConfig, chance: random.Random, cluster_id: str | None = None) -> Home:
     node_id = config["node.id"] if config["node.id"] >= 0 else FIRST_NODE_ID
     paths = data_paths(config)
-    pool = OpenFiles()
+    pool = OpenFiles(awake_files())
     refuse_twins(paths)
     try:
         cluster_id = cluster_id or known_cluster_id(paths) or stored_cluster_id(Path(paths[0], METADATA_FILE))
@@ -251,10 +318,26 @@ def open_home(config: BrokerConfig, chance: random.Random, cluster_id: str | Non
     except (DirectoryInUse, WrongDirectory) as problem:
         raise CannotStart(f"{problem}: choose another with --data") from None
     except OSError as error:
+        if lacks_space(error):
+            raise disk_full(paths) from None
         raise CannotStart(
             f"cannot use {error.filename or paths}: {error.strerror}; choose another with --data"
         ) from None
     return Home(node_id, cluster_id, directories)
+
+
+def awake_files() -> int:
+    """Half of the descriptors that we may have are for files of partitions, the rest for connections."""
+    try:
+        import resource
+    except ImportError:
+        return OPEN_FILES
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return OPEN_FILES if soft == resource.RLIM_INFINITY else max(1, min(OPEN_FILES, soft // 2))
+
+
+def disk_full(paths: Sequence[str]) -> CannotStart:
+    return CannotStart(f"disk full: there is no room in {', '.join(paths)}; make some, or choose another with --data")
 
 
 def refuse_twins(paths: Sequence[str]) -> None:
@@ -275,33 +358,63 @@ def known_cluster_id(paths: Sequence[str]) -> str | None:
     return known.pop() if known else None
 
 
-def open_store(home: Home) -> LocalStore:
+def open_store(home: Home, *, adopting: bool) -> LocalStore:
     """The broker's own, in its first directory.  To one that is not theirs all partitions there would be strays."""
     file = Path(home.directories[0].path, METADATA_FILE)
     has_partitions = any(each.partitions() for each in home.directories)
-    if has_partitions and not file.exists():  # Apache Kafka's, most likely
-        raise CannotStart(f"there are partitions in {file.parent}, but no {file.name}: choose another with --data")
+    if has_partitions and not file.exists() and not adopting:  # Apache Kafka's, most likely
+        raise CannotStart(
+            f"there are partitions in {file.parent}, but no {file.name}: choose another with --data, or {ADOPT}"
+        )
     try:
         store = LocalStore(file)
+        problem = misplaced(store, file, home.cluster_id) if has_partitions else None
+        if problem is not None:
+            store.close()
     except OSError as error:
-        raise CannotStart(f"{error}: choose another directory with --data") from None
-    problem = None
+        if lacks_space(error):
+            raise disk_full([str(file.parent)]) from None
+        problem = str(error)
+    if problem is None:
+        return store
+    if not adopting:
+        remedy = f"bring back the one they belong to, {CHOOSE}, or {ADOPT}" if has_partitions else CHOOSE
+        raise CannotStart(f"{problem}: {remedy}")
+    put_aside(file, problem)
+    return LocalStore(file)
+
+
+CHOOSE = "choose another directory with --data"
+ADOPT = "have their topics made again from what lies there with --adopt"
+
+
+def misplaced(store: LocalStore, file: Path, cluster_id: str) -> str | None:
+    """What is wrong with a store beside partitions of this cluster."""
     node = store.nodes.get(CLUSTER_ID)
-    if node is None and has_partitions:
-        problem = f"{file} is empty, and there are partitions beside it: bring back the one they belong to"
-    elif node is not None and (theirs := json.loads(node.data)["id"]) != home.cluster_id:
-        problem = f"{file} is of cluster {theirs}, and what lies beside it of cluster {home.cluster_id}"
-    if problem is not None:
-        store.close()
-        raise CannotStart(problem)
-    return store
+    if node is None:
+        return f"{file} is empty, and there are partitions beside it"
+    theirs = json.loads(node.data)["id"]
+    return (
+        f"{file} is of cluster {theirs}, and what lies beside it of cluster {cluster_id}"
+        if theirs != cluster_id
+        else None
+    )
+
+
+def put_aside(file: Path, why: str) -> None:
+    """The store with the files that SQLite has beside it, under a name that nobody has."""
+    number = next(each for each in count(1) if not file.with_name(f"{file.name}.aside-{each}").exists())
+    for suffix in ("", "-wal", "-shm"):
+        part = file.with_name(file.name + suffix)
+        if part.exists():
+            part.rename(file.with_name(f"{file.name}.aside-{number}{suffix}"))
+    logger.warning("%s; it is now %s.aside-%d", why, file.name, number)
 
 
 # -- the cluster -----------------------------------------------------------------------------------
 
 
-async def introduce_cluster(broker: Broker, cluster_id: str) -> None:
-    session = broker.view.session
+async def introduce_cluster(session: Session, cluster_id: str) -> None:
     if await session.read(CLUSTER_ID) is None:
         await session.commit([Create(CLUSTER_ID, to_json(version=1, id=cluster_id))])
 

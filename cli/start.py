@@ -1,4 +1,4 @@
-"""Run a broker, until SIGTERM or Ctrl-C.
+"""Run a broker, until SIGTERM, SIGHUP or Ctrl-C.  SIGUSR1 has it say what it is doing.
 
 trilogue start                           on 127.0.0.1:9092, data in ./trilogue-data
 trilogue start --ephemeral --port 0      a free port, nothing kept
@@ -22,8 +22,12 @@ from trilogue.cli.failed import Failed
 if TYPE_CHECKING:
     from trilogue.broker.server import Server
 
-ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGBREAK") if hasattr(signal, name)]
+ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK") if hasattr(signal, name)]
 """Ctrl-Break is what one process can send to another on Windows, where SIGTERM kills."""
+
+TELLING = getattr(signal, "SIGUSR1", None)
+
+logger = logging.getLogger(__name__)
 
 SWITCH_SECONDS = 0.0005
 """How long a thread of ours that does long work keeps the interpreter from the loop.  Python's own 5 ms, which each
@@ -43,6 +47,9 @@ def add_to(start: argparse.ArgumentParser) -> None:
     start.add_argument(
         "--zookeeper", metavar="HOST:PORT[,...][/PATH]", help="where brokers keep what they know of their cluster"
     )
+    start.add_argument(
+        "--adopt", action="store_true", help="make topics again for partitions there that the metadata does not know"
+    )
     start.add_argument("--config", metavar="FILE", type=Path, help="settings, in a file of Kafka's format")
     start.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="one setting, by Kafka's name")
     start.add_argument("--port-file", metavar="FILE", type=Path, help="write the port there when ready")
@@ -59,6 +66,9 @@ def run(options: argparse.Namespace) -> None:
         format="%(asctime)s %(levelname)s %(message)s",
         stream=sys.stderr,
     )
+    if TELLING is not None:
+        signal.signal(TELLING, signal.SIG_IGN)  # until there is something to tell of
+    raise_file_limit()
     settings = {**DEVELOPMENT, **from_file(options.config), **dict(pair(each) for each in options.set)}
     settings |= addresses(options, settings) | membership(options)
     if options.ephemeral and settings.get("zookeeper.connect"):
@@ -149,7 +159,8 @@ def run_until_stopped(config: object, options: argparse.Namespace) -> None:
     from trilogue.broker.cluster.local import LocalStore
     from trilogue.broker.config import BrokerConfig
     from trilogue.broker.network.listeners import CannotStart
-    from trilogue.broker.server import Server, serve
+    from trilogue.broker.server import NoDirectoryLeft, Server, serve
+    from trilogue.broker.stacks import everybody
 
     assert isinstance(config, BrokerConfig)
 
@@ -157,8 +168,10 @@ def run_until_stopped(config: object, options: argparse.Namespace) -> None:
         # What keeps nothing needs no file for its metadata either.
         store = LocalStore() if options.ephemeral else None
         async with trio.open_nursery() as nursery:
-            with trio.open_signal_receiver(*ENDING) as signals:
-                running: Server = await nursery.start(partial(serve, config, store=store))
+            if TELLING is not None:
+                nursery.start_soon(tell_at_signal, TELLING)
+            with trio.open_signal_receiver(*wanted(ENDING)) as signals:
+                running: Server = await nursery.start(partial(serve, config, store=store, adopting=options.adopt))
                 announce(running, options.port_file)
                 nursery.start_soon(stop_at_signal, running, signals)
                 await running.stopped.wait()
@@ -168,15 +181,43 @@ def run_until_stopped(config: object, options: argparse.Namespace) -> None:
         async for _ in signals:  # type: ignore[attr-defined]
             running.stop()
 
+    async def tell_at_signal(number: signal.Signals) -> None:
+        with trio.open_signal_receiver(number) as signals:
+            async for _ in signals:
+                logger.warning("what everybody is doing:\n%s", everybody())
+
     sys.setswitchinterval(SWITCH_SECONDS)
     try:
         trio.run(main)
     except BaseExceptionGroup as group:
         # Nurseries wrap what went wrong; a single reason for not starting is all that the user needs.
-        reasons, rest = group.split((CannotStart, Failed, OSError))
+        reasons, rest = group.split((CannotStart, Failed, NoDirectoryLeft, OSError))
         if reasons is None or rest is not None:
             raise
         raise Failed(str(first(reasons))) from None
+
+
+def wanted(ending: Iterable[signal.Signals]) -> list[signal.Signals]:
+    """Not the hangup that `nohup` has taken from us."""
+    hangup = getattr(signal, "SIGHUP", None)
+    return [each for each in ending if each != hangup or signal.getsignal(each) != signal.SIG_IGN]
+
+
+def raise_file_limit() -> None:
+    """Every connection and every file of a partition takes a descriptor; what we may have, we take."""
+    try:
+        import resource
+    except ImportError:
+        return  # a system without such limits
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == hard:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (OSError, ValueError) as error:
+        logger.info("the limit of open files stays at %d: %s", soft, error)
+    else:
+        logger.info("the limit of open files is raised from %d to %d", soft, hard)
 
 
 def first(group: BaseException) -> BaseException:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from trilogue.storage import system
 from trilogue.storage.files import File, Handle, OpenFiles, read_up_to, unlink_if_there, write_all
+from trilogue.storage.passing import passes
 
 VERSION = 0
 _ENTRY = Struct(">hqqqq")
@@ -28,11 +29,18 @@ class AbortedTransaction(NamedTuple):
 class AbortedIndex:
     """The aborted transactions whose markers are in one segment, in the order of their markers."""
 
-    __slots__ = ("_file", "count")
+    __slots__ = ("_file", "_pending", "_stored")
 
     def __init__(self, path: str, pool: OpenFiles, size: int) -> None:
         self._file = File(path, pool)
-        self.count = size // ENTRY_SIZE
+        self._stored = size // ENTRY_SIZE
+        self._pending = b""
+        """Entries that could not be written yet.  Their markers are in the log, and readers must know of them."""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return self._stored + len(self._pending) // ENTRY_SIZE
 
     @property
     def path(self) -> str:
@@ -41,8 +49,18 @@ class AbortedIndex:
 
     def append(self, aborted: AbortedTransaction) -> None:
         """Note a transaction whose abort marker has just gone into the segment."""
-        write_all(self._file.create().fd, _ENTRY.pack(VERSION, *aborted), self.count * ENTRY_SIZE)
-        self.count += 1
+        self._pending += _ENTRY.pack(VERSION, *aborted)
+        try:
+            self.spill()
+        except OSError as error:
+            if not passes(error):
+                raise
+
+    def spill(self) -> None:
+        """Write what could not be written when it came."""
+        if self._pending:
+            write_all(self._file.create().fd, self._pending, self._stored * ENTRY_SIZE)
+            self._stored, self._pending = self.count, b""
 
     def create(self) -> None:
         """Make the file, empty as it may be."""
@@ -52,8 +70,9 @@ class AbortedIndex:
         """All of them.  A file that was damaged ends where it stops making sense."""
         if not self.count:
             return
-        data = read_up_to(self._file.open().fd, self.count * ENTRY_SIZE, 0)
-        for version, *fields in _ENTRY.iter_unpack(data[: len(data) - len(data) % ENTRY_SIZE]):
+        data = read_up_to(self._file.open().fd, self._stored * ENTRY_SIZE, 0) if self._stored else b""
+        data = data[: len(data) - len(data) % ENTRY_SIZE] + self._pending
+        for version, *fields in _ENTRY.iter_unpack(data):
             if version != VERSION:
                 return
             yield AbortedTransaction(*fields)
@@ -70,10 +89,11 @@ class AbortedIndex:
 
     def truncate(self, offset: int) -> None:
         """Forget the transactions whose markers are at `offset` or above."""
+        self.spill()
         kept = sum(aborted.last_offset < offset for aborted in self.entries())
-        if kept < self.count:
+        if kept < self._stored:
             system.ftruncate(self._file.open().fd, kept * ENTRY_SIZE)
-            self.count = kept
+            self._stored = kept
 
     def handle(self) -> Handle:
         """The file, open; there must be one."""
@@ -93,4 +113,4 @@ class AbortedIndex:
         """Delete the file and forget everything."""
         self._file.sleep()
         unlink_if_there(self._file.path)
-        self.count = 0
+        self._stored, self._pending = 0, b""

@@ -3,6 +3,7 @@
 import os
 from bisect import bisect_right
 from collections.abc import Iterable
+from contextlib import suppress
 
 from trilogue.storage import names, snapshot
 from trilogue.storage.files import OpenFiles, unlink_if_there
@@ -32,7 +33,12 @@ class Chain:
     def add(self, base_offset: int, now_ms: int) -> Segment:
         """Begin a new active segment."""
         segment = Segment(self.folder, base_offset, self.pool, created_ms=now_ms)
-        segment.create()
+        try:
+            segment.create()
+        except OSError:
+            with suppress(OSError):  # or else it would begin in the midst of the one that goes on
+                segment.remove()
+            raise
         self.segments.append(segment)
         self.bases.append(base_offset)
         self.active = segment
@@ -47,14 +53,20 @@ class Chain:
             self._doomed.append((due_ms, segment))
         self.active = self.segments[-1] if self.segments else None
 
-    def replace(self, old: list[Segment], base_offset: int, due_ms: int) -> None:
-        """Put the compacted segment that lies ready as .cleaned in the place of those it was made of.
-
-        From the moment its .log is called .swap it counts, whatever happens: opening the log finishes what is
-        left."""
+    def successor(self, old: list[Segment], base_offset: int) -> Segment:
+        """The compacted segment that lies ready as .cleaned, with all opened that it takes to `replace` the old."""
         changed_ms = old[-1].created_ms
         new = Segment(self.folder, base_offset, self.pool, created_ms=changed_ms, suffix=names.CLEANED)
         new.measure()
+        for segment in (new, *old):
+            segment.prepare_rename()
+        return new
+
+    def replace(self, old: list[Segment], new: Segment, due_ms: int) -> None:
+        """Put it in the place of those it was made of.
+
+        From the moment its .log is called .swap it counts, whatever happens: opening the log finishes what is
+        left."""
         new.rename(names.SWAP)
         number = self.segments.index(old[0])
         self.retire(old, due_ms)
@@ -62,7 +74,7 @@ class Chain:
         if not new.aborted.count:
             new.aborted.remove()
         self.segments.insert(number, new)
-        self.bases.insert(number, base_offset)
+        self.bases.insert(number, new.base_offset)
         self.active = self.segments[-1]
 
     def sweep(self, now_ms: int) -> int | None:

@@ -20,6 +20,7 @@ from trilogue.storage.files import Handle, OpenFiles, unlink_if_there
 from trilogue.storage.log import Log
 from trilogue.storage.scan import batches
 from trilogue.storage.segment import LARGEST_RELATIVE_OFFSET, Segment
+from trilogue.wire.errors import MalformedMessage
 from trilogue.wire.records import Batch, read_header
 
 
@@ -83,11 +84,11 @@ class Plan(NamedTuple):
                 groups.append(([source.segment for source in group], base))
                 written += _merge(self, group, base, staying, pool, stop)
                 read += sum(source.size for source in group)
+            system.sync_directory(self.folder)
         except BaseException:
             pool.clear()
             discard(self.folder, groups)
             raise
-        system.sync_directory(self.folder)
         return Cleaned(groups, max(keys.latest + 1, self.first_dirty), read, written, len(keys))
 
 
@@ -148,11 +149,16 @@ def _map_keys(plan: Plan, keys: KeyMap, stop: Callable[[], bool]) -> int:
             if header.control:
                 transactions.marker_is_idle(batch)
             elif not transactions.aborted(header):
-                for record in batch.records():
-                    if record.key is not None and record.offset >= plan.first_dirty:
-                        if keys.full and keys.last_offset(record.key) < 0:
-                            return read
-                        keys.put(record.key, record.offset)
+                try:
+                    for record in batch.records():
+                        if record.key is not None and record.offset >= plan.first_dirty:
+                            if keys.full and keys.last_offset(record.key) < 0:
+                                return read
+                            keys.put(record.key, record.offset)
+                except MalformedMessage:
+                    if not batch.crc_ok():
+                        raise
+                    # Otherwise it stays as it is (`Filter.what_stays`).
             if header.last_offset >= plan.first_dirty:
                 keys.latest = header.last_offset
         keys.latest = max(keys.latest, source.end - 1)
@@ -193,6 +199,8 @@ def _merge(
                 target.append(
                     left, header.size, header.last_offset, header.max_timestamp, plan.config.index_interval_bytes
                 )
+    if stop():
+        raise Interrupted  # what follows takes as long as the disk does
     for entry in staying.transactions.kept:
         target.aborted.append(entry)
     target.aborted.create()  # also an empty one, to take the place of what was there
@@ -219,7 +227,11 @@ def adopt(log: Log, cleaned: Cleaned, now_ms: int) -> bool:
     if log.failed is not None or not all(id(segment) in current for old, _ in cleaned.groups for segment in old):
         discard(log.path, cleaned.groups)
         return False
-    for old, base in cleaned.groups:
-        log.replace(old, base, now_ms)
+    for number, (old, base) in enumerate(cleaned.groups):
+        try:
+            log.replace(old, base, now_ms)
+        except OSError:
+            discard(log.path, cleaned.groups[number:])
+            raise
     log.clean_offset = cleaned.clean_to
     return True

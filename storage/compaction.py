@@ -7,13 +7,17 @@ never change.  The last batch of an active producer stays, if only as a header: 
 """
 
 import hashlib
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from trilogue.storage.aborted import AbortedTransaction
 from trilogue.storage.config import FOREVER
 from trilogue.storage.files import Bytes
-from trilogue.wire.records import Batch, ControlType, Header, Record, emptied, end_transaction, rebuild
+from trilogue.wire.errors import MalformedMessage
+from trilogue.wire.records import Batch, ControlType, Header, Record, emptied, end_transaction, rebuild, walk
+
+logger = logging.getLogger(__name__)
 
 DIGEST_BYTES = 16
 ENTRY_BYTES = 200
@@ -138,20 +142,49 @@ class Filter:
         else:
             gone = self.transactions.aborted(header)
             wants_horizon = False
-        kept: list[Record] = []
-        if not gone:
-            kept = list(batch.records())
-            if not header.control:
-                kept = [record for record in kept if self._stays(record, horizon)]
-                wants_horizon = any(record.value is None for record in kept)
-        if not kept:
-            return emptied(header) if self._empty_stays(header) else None
+        if gone:
+            return self._emptied(header)
+        if header.control:
+            left, tombstones = header.count, False
+        else:
+            try:
+                data = batch.inflated()
+                left, tombstones = self._count(data, header, horizon)
+            except MalformedMessage as problem:
+                if not batch.crc_ok():
+                    raise  # the disk is to blame, which has to be known
+                # A producer has signed it, while the topic was not compacted.  What cannot be read is left as it is.
+                logger.warning("records from %d on stay as they are: %s", header.base_offset, problem)
+                return batch.view
+            wants_horizon = tombstones
+        if not left:
+            return self._emptied(header)
         if wants_horizon and horizon is None:
-            horizon = min(self._now_ms + self._delete_retention_ms, FOREVER)  # it has to fit into the header
-            return rebuild(header, kept, delete_horizon_ms=horizon)
-        if len(kept) == header.count:
+            due = min(self._now_ms + self._delete_retention_ms, FOREVER)  # it has to fit into the header
+            return rebuild(header, self._kept(batch, horizon), delete_horizon_ms=due)
+        if left == header.count:
             return batch.view
-        return rebuild(header, kept, delete_horizon_ms=horizon)
+        return rebuild(header, self._kept(batch, horizon), delete_horizon_ms=horizon)
+
+    def _emptied(self, header: Header) -> Bytes | None:
+        return emptied(header) if self._empty_stays(header) else None
+
+    def _count(self, data: memoryview, header: Header, horizon: int | None) -> tuple[int, bool]:
+        """How many records stay, and whether there are tombstones among them.  Counted before they are gathered: a
+        batch may hold a million, and as objects they take a hundred times their bytes."""
+        left, tombstones, before = 0, False, header.base_offset - 1
+        for record in walk(data, header):
+            if not before < record.offset <= header.last_offset:
+                raise MalformedMessage(f"offset {record.offset} after {before}")
+            before = record.offset
+            if self._stays(record, horizon):
+                left += 1
+                tombstones = tombstones or record.value is None
+        return left, tombstones
+
+    def _kept(self, batch: Batch, horizon: int | None) -> Iterator[Record]:
+        control = batch.header.control
+        return (record for record in batch.records() if control or self._stays(record, horizon))
 
     def _stays(self, record: Record, horizon: int | None) -> bool:
         if record.offset > self._keys.latest:

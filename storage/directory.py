@@ -1,8 +1,10 @@
 """One data directory: who it belongs to, which partitions are in it, and the offsets it keeps about them.
 
 Several directories are several of these; when a disk fails, `failed` says so, and only its partitions are
-offline.  A lock keeps a second broker out, Apache Kafka included."""
+offline.  A full disk has not failed, nor has one that there were no descriptors for (`passing.py`).  A lock keeps a
+second broker out, Apache Kafka included, and tells us if the directory is taken away under us."""
 
+import errno
 import json
 import logging
 import os
@@ -22,14 +24,18 @@ from trilogue.storage.checkpoint import (
     parse_id,
 )
 from trilogue.storage.config import LogConfig
-from trilogue.storage.files import MODE, Handle, OpenFiles, read_file, replace_file, unlink_if_there
+from trilogue.storage.files import MODE, Handle, OpenFiles, read_file, replace_file, unlink_if_there, write_all
 from trilogue.storage.log import SHARED_FILES, Log
+from trilogue.storage.passing import passes
 from trilogue.wire.ids import uuid_text
 
 logger = logging.getLogger(__name__)
 
 LOCK = ".lock"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+
+TRIED_OUT, TRIED_OUT_BYTES = "is-there-room.tmp", 8192
+"""A folder with the first files of a log takes about as much."""
 
 
 class DirectoryInUse(Exception):
@@ -58,6 +64,8 @@ class DataDirectory:
         self.failed: OSError | None = None
         self._opened: set[Partition] = set()
         os.makedirs(self.path, exist_ok=True)
+        self._place = os.stat(self.path)
+        """By which we know it again."""
         self._lock = self._take_lock()
         try:
             self.id = self._identify(cluster_id, node_id, new_id)
@@ -86,9 +94,29 @@ class DataDirectory:
         return lock
 
     def _release(self) -> None:
-        with suppress(FileNotFoundError):
-            system.unlock(self._lock.fd, self._path(LOCK))
+        with suppress(OSError):
+            if os.path.samestat(os.stat(self._path(LOCK)), system.fstat(self._lock.fd)):  # or else it is another's
+                system.unlock(self._lock.fd, self._path(LOCK))
         del self._lock
+
+    def is_there(self) -> bool:
+        """Whether it is still where it was when it was opened, and not another under its name."""
+        try:
+            return os.path.samestat(os.stat(self.path), self._place)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True  # it cannot be seen, which is another trouble
+
+    def _keep_lock(self) -> None:
+        """Somebody may have taken our lock for one that was left behind: a second broker must not get in by that."""
+        try:
+            ours = os.path.samestat(os.stat(self._path(LOCK)), system.fstat(self._lock.fd))
+        except FileNotFoundError:
+            logger.warning("%s: its %s was removed, and is made anew", self.path, LOCK)
+            ours = False
+        if not ours:
+            self._lock = self._take_lock()
 
     def _identify(self, cluster_id: str, node_id: int, new_id: bytes) -> bytes:
         path = self._path(META_PROPERTIES)
@@ -139,6 +167,14 @@ class DataDirectory:
 
     def _path(self, name: str) -> str:
         return os.path.join(self.path, name)
+
+    def try_out(self) -> None:
+        """Raises OSError if nothing can be written here now."""
+        try:
+            handle = Handle(system.open(self._path(TRIED_OUT), os.O_WRONLY | os.O_CREAT, MODE))
+            write_all(handle.fd, bytes(TRIED_OUT_BYTES), 0)
+        finally:
+            unlink_if_there(self._path(TRIED_OUT))
 
     # ---- partitions --------------------------------------------------------------------------------------
 
@@ -228,8 +264,25 @@ class DataDirectory:
         try:
             write(path, offsets)
         except OSError as error:
-            self.fail(error)
+            if not passes(error):
+                self.fail(error)
             raise
+
+    def fail_if_gone(self, logs: Iterable[Log] = ()) -> None:
+        """What is written where nobody can find it is lost, however well the writing goes; and so is what two brokers
+        write at once."""
+        if self.failed is not None:
+            return
+        if not self.is_there():
+            self.fail(FileNotFoundError(errno.ENOENT, "it was removed under us", self.path), logs)
+            return
+        try:
+            self._keep_lock()
+        except DirectoryInUse:
+            self.fail(OSError(errno.EBUSY, "another broker has it, for our lock was removed", self.path), logs)
+        except OSError as error:
+            if not passes(error):
+                self.fail(error, logs)
 
     def fail(self, error: OSError, logs: Iterable[Log] = ()) -> None:
         """The disk has failed: nothing more is written here, and its logs refuse too."""
@@ -240,15 +293,21 @@ class DataDirectory:
             log.fail(error)
 
     def close(self, logs: Mapping[Partition, Log], *, clean: bool, now_ms: int, broker_epoch: int = -1) -> None:
-        """Close all logs and let go of the directory.  Only if everything went well is it marked as clean."""
+        """Close all logs and let go of the directory.  Only if everything went well is it marked as clean; otherwise
+        the next start will check what it finds."""
         try:
             for log in logs.values():
-                log.close(clean=clean and self.failed is None, now_ms=now_ms)
+                try:
+                    log.close(clean=clean and self.failed is None, now_ms=now_ms)
+                except OSError as error:
+                    log.fail(error)
             if clean and self.failed is None and not any(log.failed for log in logs.values()):
                 self.save_recovery_points(logs)
                 self.save_log_starts(logs)
                 self.save_cleaned_to(logs)
                 marker = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
                 replace_file(self._path(CLEAN_SHUTDOWN), marker.encode())
+        except OSError as error:
+            logger.error("%s: its end is not clean, and it will be checked: %s", self.path, error)
         finally:
             self._release()

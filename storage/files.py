@@ -10,14 +10,15 @@ lately to sleep again, so that ten thousand idle partitions hold no descriptor."
 import errno
 import os
 from collections.abc import Callable
+from contextlib import suppress
 
 from trilogue.storage import system
 
 Bytes = bytes | bytearray | memoryview
 
 OPEN_FILES = 1000
-"""How many files of partitions a pool keeps awake: under the usual 1,024 only with few sockets, so a broker
-that raises its limit also gives its pool a larger number."""
+"""How many files of partitions a pool keeps awake: more would save little.  Whoever may not have so many descriptors
+gives his pool a smaller number."""
 
 MODE = 0o644
 """Who may read and write what we make, where the system knows such things."""
@@ -147,9 +148,14 @@ def replace_file(path: str, content: bytes) -> None:
     """Put `content` at `path` so that a crash leaves the old file or the new one, and nothing else."""
     beside = path + ".tmp"
     handle = Handle(system.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, MODE))
-    write_all(handle.fd, content, 0)
-    system.fsync(handle.fd)
-    system.rename(beside, path)
+    try:
+        write_all(handle.fd, content, 0)
+        system.fsync(handle.fd)
+        system.rename(beside, path)
+    except OSError:
+        with suppress(OSError):  # half of it would only take space, and on a full disk that is what there is none of
+            system.unlink(beside)
+        raise
     system.sync_directory(os.path.dirname(path))
 
 

@@ -12,6 +12,7 @@ from struct import Struct
 
 from trilogue.storage import system
 from trilogue.storage.files import File, Handle, OpenFiles, read_up_to, unlink_if_there, write_all
+from trilogue.storage.passing import passes
 
 SPILL_BYTES = 3072
 """How much gathers in memory, whole entries of either index: few enough that an idle partition which was busy once
@@ -66,7 +67,15 @@ class Index:
         """Append an entry; the caller sees to the order."""
         self.pending += self._entry.pack(first, second)
         if len(self.pending) >= SPILL_BYTES:
+            self.spill_if_possible()
+
+    def spill_if_possible(self) -> None:
+        """Bring what has gathered into the file, now or another time: the batch that it is about is written already."""
+        try:
             self.spill()
+        except OSError as error:
+            if not passes(error):
+                raise
 
     def spill(self) -> None:
         """Bring what has gathered into the file."""

@@ -1,8 +1,8 @@
 """Log: one partition's batches on disk.  Appending and reading; `upkeep.py` has the rest.
 
 The law: a decision and its write are one call.  Everything that can refuse, refuses before the first byte is
-written; what a failed write leaves behind is cut off again, and the log takes no more until it is opened
-anew.
+written; what a failed write leaves behind is cut off again.  If it failed for lack of space or descriptors that is
+all; otherwise the log takes no more until it is opened anew.
 
 `append_as_leader` is the hot path of the broker and is written out in one piece: unpack, checksum, sequence,
 patch, one `pwrite`.  What is not plain there goes through `validation.py` first."""
@@ -26,10 +26,21 @@ from trilogue.storage.scan import Damaged
 from trilogue.storage.segment import LARGEST_RELATIVE_OFFSET, Segment
 from trilogue.storage.slices import Slice
 from trilogue.storage.upkeep import Upkeep
-from trilogue.storage.validation import FEW_RECORDS, HEADER, lengths_add_up, validated
+from trilogue.storage.validation import FEW_RECORDS, HEADER, holds_records, lengths_add_up, validated
 from trilogue.wire import records
 from trilogue.wire.errors import BrokerError, ErrorCode, MalformedMessage
-from trilogue.wire.records import CHECKED_FROM, CODEC_MASK, CONTROL, LOG_OVERHEAD, MAGIC, TRANSACTIONAL, Batch, Header
+from trilogue.wire.records import (
+    CHECKED_FROM,
+    CODEC_MASK,
+    CONTROL,
+    LOG_OVERHEAD,
+    MAGIC,
+    TRANSACTIONAL,
+    Batch,
+    Header,
+    set_log_append_time,
+)
+from trilogue.wire.skim import SHORTEST_RECORD
 
 logger = logging.getLogger(__name__)
 
@@ -39,8 +50,10 @@ SHARED_FILES = OpenFiles()
 _PLACE = Struct(">qii")
 """Base offset, length, leader epoch: what a leader writes over the beginning of a batch."""
 
-_unpack = Struct(">qi4xbIhi8xqqhii").unpack_from
-"""A batch's header without leader epoch and base timestamp, which no leader looks at."""
+_unpack = Struct(">qi4xbIhiqqqhii").unpack_from
+"""A batch's header without leader epoch, which no leader looks at."""
+
+_FEW_SHORTEST = FEW_RECORDS * SHORTEST_RECORD
 
 _NOT_PLAIN = -1
 """The attributes of bytes too short to have any."""
@@ -118,18 +131,23 @@ class Log(Upkeep):
         origin: Origin = Origin.CLIENT,
         verified: bool = True,
         transaction_version: int = 1,
+        room: bytearray | None = None,
+        checked: LogConfig | None = None,
     ) -> AppendResult:
         """Append the one batch in `buf`, giving it the next offsets.  The bytes are changed in place.
 
         `verified`: the coordinator has confirmed that a transaction of this producer includes this partition,
-        if the batch belongs to one (KIP-890).  Raises BrokerError, or OSError when the disk fails."""
+        if the batch belongs to one (KIP-890).  `room` is for those who cannot wait: TakesLong is raised if its
+        records take long to look at.  `checked`: that was done, under these settings, with `validated`.
+        Raises BrokerError, or OSError when the disk fails."""
         if self._broken is not None:
             raise self._broken
         size = len(buf)
         config = self._config
         try:
-            base, length, magic, crc, attributes, delta, max_timestamp, producer_id, epoch, sequence, count = _unpack(
-                buf
+            header = _unpack(buf)
+            base, length, magic, crc, attributes, delta, first, max_timestamp, producer_id, epoch, sequence, count = (
+                header
             )
         except StructError:
             attributes = _NOT_PLAIN
@@ -141,24 +159,34 @@ class Log(Upkeep):
             and origin is _CLIENT
             and size <= config.max_message_bytes
             and 0 < count == delta + 1
-            and max_timestamp - now_ms <= config.message_timestamp_after_max_ms
+            and first <= max_timestamp <= now_ms + config.message_timestamp_after_max_ms
             and (producer_id < 0 or sequence >= 0)
-            and (count > FEW_RECORDS or attributes & CODEC_MASK or lengths_add_up(buf, count))
+            and (
+                _FEW_SHORTEST < count * SHORTEST_RECORD < size or attributes & CODEC_MASK or lengths_add_up(buf, count)
+            )
             and records.checksum(buf[CHECKED_FROM:]) == crc
+            and (not attributes & CODEC_MASK or checked is config or holds_records(buf, config, room))
         ):
             if buf.readonly:
                 buf = memoryview(bytearray(buf))
-            buf = validated(buf, config, now_ms, origin)
+            if checked is not config:
+                buf = validated(buf, config, now_ms, origin, room)
+            elif config.log_append_time:
+                set_log_append_time(buf, 0, now_ms)  # not when it was looked at
             size = len(buf)
-            _, length, _, _, attributes, delta, max_timestamp, producer_id, epoch, sequence, count = _unpack(buf)
+            _, length, _, _, attributes, delta, _, max_timestamp, producer_id, epoch, sequence, count = _unpack(buf)
         if producer_id >= 0:
             if attributes & CONTROL:
                 return self._append_marker(buf, leader_epoch, now_ms, transaction_version)
             last_sequence = sequence + delta & SEQUENCE_MASK if sequence >= 0 else sequence
             transactional = attributes & TRANSACTIONAL != 0
-            repeated = self._producers.check(
-                producer_id, epoch, sequence, last_sequence, transactional, origin, verified, transaction_version
-            )
+            try:
+                repeated = self._producers.check(
+                    producer_id, epoch, sequence, last_sequence, transactional, origin, verified, transaction_version
+                )
+            except BrokerError as error:
+                self._blame_what_is_short(error)
+                raise
             if repeated is not None:
                 return AppendResult(
                     repeated.first_offset, repeated.last_offset, repeated.timestamp, self.start_offset, True
@@ -191,6 +219,7 @@ class Log(Upkeep):
                 segment.mark(last, position)
                 since = 0
         except OSError as error:
+            segment.newest = newest
             self._undo(segment, position, error)
             raise
         segment.size = position + size
@@ -204,6 +233,16 @@ class Log(Upkeep):
         time = max_timestamp if config.log_append_time else -1
         return _new(AppendResult, (first, last, time, self.start_offset, False))
 
+    def _blame_what_is_short(self, error: BrokerError) -> None:
+        """A batch is missing because we have just refused it, and this one was sent behind it: it is refused for the
+        same reason, so that its producer sends both again.  That a sequence is broken would end a transaction."""
+        if (
+            error.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            and self._short is not None
+            and self._short[0] == self.end_offset
+        ):
+            raise self._short[1] from None
+
     def _make_room(self, size: int, first: int, last: int, max_timestamp: int, now_ms: int) -> Segment:
         """The segment that a batch goes into, and how far the next ones may go without asking again."""
         config = self._config
@@ -211,7 +250,7 @@ class Log(Upkeep):
         if segment.size == 0:
             segment.first_timestamp = max_timestamp
         if segment.size + size > segment.reserved:
-            self._final(segment.reserve)
+            self._again(segment.reserve)
         self._room_bytes = min(config.segment_bytes, segment.reserved)
         if self._room_bytes > (config.segment_index_bytes // TIME_ENTRY.size - 2) * config.index_interval_bytes:
             self._room_bytes = -1  # so large that an index may fill up: ask every time
@@ -373,16 +412,22 @@ class Log(Upkeep):
         """The first record that is not older than `timestamp`, below `up_to`; also inside compressed
         batches."""
         end = self.end_offset if up_to is None else up_to
-        return lookup.by_timestamp(self._chain.segments, timestamp, self.start_offset, end)
+        return lookup.by_timestamp(self, timestamp, end).run()
 
     def offset_of_max_timestamp(self) -> Found | None:
         """The first record of the largest timestamp; None if the log is empty."""
-        return lookup.of_max_timestamp(self._chain.segments, self.start_offset)
+        searched = lookup.of_max_timestamp(self)
+        return searched.run() if searched else None
 
-    def list_offset(self, timestamp: int, latest: int) -> Found:
+    def list_offset(self, timestamp: int, latest: int, *, in_loop: bool = False) -> Found:
         """What ListOffsets answers for one partition, special timestamps included.  `latest` is the high
-        watermark or the last stable offset, whichever the client may see."""
-        return lookup.list_offset(self, timestamp, latest)
+        watermark or the last stable offset, whichever the client may see.  `in_loop`: raise TakesLong if it is
+        to be `searched` in a thread."""
+        return lookup.list_offset(self, timestamp, latest, in_loop)
+
+    def searched(self, timestamp: int, latest: int) -> lookup.Search | None:
+        """The same as a search that can be done batch by batch."""
+        return lookup.search(self, timestamp, latest)
 
     # ---- producers and transactions ----------------------------------------------------------------------
 

@@ -137,6 +137,7 @@ class Segment:
         `Log.append_as_leader` does the same in line.
         """
         position = self.size
+        self.time()  # which may have to be read, and so may fail: before anything has changed
         if position + size > self.reserved:
             self.reserve()
         write_all(self.file.open().fd, data, position)
@@ -163,7 +164,7 @@ class Segment:
         pending = index.pending
         pending += OFFSET_ENTRY.pack(last_offset - base, position)
         if len(pending) >= SPILL_BYTES:
-            index.spill()
+            index.spill_if_possible()
         timestamp, offset = self.newest or self.time()
         if timestamp > timeindex.newest:
             timeindex.append(timestamp, offset)
@@ -173,6 +174,11 @@ class Segment:
         begin = max(self.size, self.reserved)
         step = min(begin, RESERVE_AT_ONCE)
         self.reserved = begin + step if system.reserve(self.file.open().fd, begin, step) else 2**63
+
+    def cut_off(self) -> None:
+        """Nothing lies behind the end: not half a batch, and no blocks that were reserved."""
+        system.ftruncate(self.file.open().fd, self.size)
+        self.reserved = RESERVE_FROM
 
     def give_back(self) -> None:
         """Free the blocks that were reserved and not used."""
@@ -194,6 +200,7 @@ class Segment:
             self.timeindex.append(*self.time())
         self.index.spill()
         self.timeindex.spill()
+        self.aborted.spill()
 
     def sleep(self) -> None:
         """Let go of all descriptors.  Slices keep theirs."""
@@ -202,9 +209,21 @@ class Segment:
             if side is not None:
                 side.sleep()
 
+    def is_there(self) -> bool:
+        """Whether the .log can be found by its name, and is the one that we write to."""
+        handle = self.file.handle
+        try:
+            found = os.stat(self.file.path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True  # it cannot be seen, which is another trouble
+        return handle is None or os.path.samestat(found, system.fstat(handle.fd))
+
     def handles(self) -> list[Handle]:
         """All its files, open, for somebody who syncs them."""
         handles = [self.file.open(), self.index.handle(), self.timeindex.handle()]
+        self.aborted.spill()
         if self.aborted.count:
             handles.append(self.aborted.handle())
         return handles
@@ -352,9 +371,13 @@ class Segment:
 
     # ---- moving ------------------------------------------------------------------------------------------
 
+    def prepare_rename(self) -> None:
+        """Open what has to be open: side files must know their sizes before the paths change."""
+        _ = self.index, self.timeindex, self.aborted
+
     def rename(self, suffix: str) -> None:
         """Give all files another suffix.  The .log goes last: as long as it is there, so is the segment."""
-        _ = self.index, self.timeindex, self.aborted  # they must know their sizes before the paths change
+        self.prepare_rename()
         self._suffix = suffix
         self.index.rename(self.path(names.INDEX))
         self.timeindex.rename(self.path(names.TIMEINDEX))

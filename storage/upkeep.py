@@ -2,11 +2,14 @@
 disk, end.
 
 `Log` is this and appending and reading.  The law for everything that touches files: an OSError is the last
-thing that happens (`_final`), because after it nobody knows what is on the disk."""
+thing that happens (`_final`), because after it nobody knows what is on the disk.  Unless it is of those that pass
+(`passing.py`) and met something that can be done again from its beginning (`_again`): then that was all, and whoever
+asked may ask later."""
 
 import logging
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import ParamSpec, TypeVar
 
 from trilogue.storage import checkpoint, names, retention, system
@@ -14,6 +17,7 @@ from trilogue.storage.chain import Chain
 from trilogue.storage.config import LogConfig
 from trilogue.storage.epochs import Epochs
 from trilogue.storage.flush import Flush, flush_due
+from trilogue.storage.passing import lacks_descriptors, passes
 from trilogue.storage.producers import Producers
 from trilogue.storage.replay import producers_at
 from trilogue.storage.segment import Segment
@@ -40,6 +44,7 @@ class Upkeep:
         "_room_bytes",
         "_room_offset",
         "_room_timestamp",
+        "_short",
         "_tail",
         "clean_offset",
         "end_offset",
@@ -74,6 +79,8 @@ class Upkeep:
         self._epoch = epochs.latest
         self._producers = producers
         self._broken: OSError | None = None
+        self._short: tuple[int, OSError] | None = None
+        """Where the log ended when something was short last, and what."""
         self._tail = (-1, 0, 0)
         """(base offset, position, size) of the last batch: where most reads begin."""
         self.start_offset = start_offset
@@ -120,16 +127,16 @@ class Upkeep:
         if active is not None:
             if active.base_offset == base:
                 return active
-            self._final(active.finish)
+            self._again(active.finish)
             active.sleep()
             self._forget_room()
-            self._final(self._chain.take_snapshot, base, self._producers)
+            self._again(self._chain.take_snapshot, base, self._producers)
         return self._begin_segment(base, now_ms)
 
     def _begin_segment(self, base_offset: int, now_ms: int) -> Segment:
         if not self._chain.segments:
-            self._final(self._make_folder)
-        return self._final(self._chain.add, base_offset, now_ms)
+            self._again(self._make_folder)
+        return self._again(self._chain.add, base_offset, now_ms)
 
     def _make_folder(self) -> None:
         if not os.path.isdir(self.path):
@@ -156,6 +163,11 @@ class Upkeep:
             self._broken = error
             logger.error("%s: takes no more writes: %s", self.name, error)
 
+    def is_there(self) -> bool:
+        """Whether the file that is written to is where it should be; a log without files has none to miss."""
+        active = self._chain.active
+        return active is None or self._broken is not None or active.is_there()
+
     def _final(self, action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do something to the files; if that fails, it was the last thing."""
         if self._broken is not None:
@@ -166,33 +178,55 @@ class Upkeep:
             self.fail(error)
             raise
 
+    def _again(self, action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The same for what can be done again from its beginning: a failure that passes is not the last thing."""
+        if self._broken is not None:
+            raise self._broken
+        try:
+            return action(*args, **kwargs)
+        except OSError as error:
+            if passes(error):
+                self._short = self.end_offset, error
+            else:
+                self.fail(error)
+            raise
+
     def _undo(self, segment: Segment, position: int, error: OSError) -> None:
         """A write failed: cut off what of it may have arrived.  What was acknowledged lies before."""
-        self.fail(error)
+        if passes(error):
+            self._short = self.end_offset, error
+        else:
+            self.fail(error)
         segment.size = position
+        self._forget_room()
+        if segment.file.handle is None and passes(error):
+            return  # it could not be opened: nothing has arrived
         try:
-            system.ftruncate(segment.file.open().fd, position)
+            segment.cut_off()
         except OSError as again:
+            self.fail(error)
             logger.error("%s: a torn batch at %d stays until recovery: %s", self.name, position, again)
 
     # ---- leader epochs -----------------------------------------------------------------------------------
 
     def begin_epoch(self, epoch: int) -> None:
         """We lead under this epoch from now on: what comes next belongs to it.  Followers will ask where it
-        began."""
+        began.  That we lead is so whether it can be written down or not: if not, the next append will want to."""
         if epoch != self._epoch:
-            self._begin_epoch(epoch, self.end_offset)
+            with suppress(OSError):
+                self._begin_epoch(epoch, self.end_offset)
 
     def _begin_epoch(self, epoch: int, start: int) -> None:
         self._epochs.assign(epoch, start)
-        self._epoch = self._epochs.latest
+        self._epoch = None  # until it is saved: no batch of it may be written before
         if self._chain.segments:  # before the first there is no folder, and nothing in it to be misjudged
-            self._final(self._epochs.save)
+            self._again(self._epochs.save)
+        self._epoch = self._epochs.latest
 
     @property
     def latest_epoch(self) -> int | None:
         """The epoch of the last batch, or of the leader if it has written nothing yet."""
-        return self._epoch
+        return self._epochs.latest
 
     def epoch_end_offset(self, epoch: int) -> tuple[int, int]:
         """(the largest epoch not above `epoch`, where it ends); (-1, -1) if unknown.
@@ -257,7 +291,7 @@ class Upkeep:
         self.start_offset = offset
         self._epochs.truncate_start(offset)
         if self._chain.segments:
-            self._final(self._epochs.save)
+            self._again(self._epochs.save)
         return True
 
     def expire(self, now_ms: int, high_watermark: int) -> int:
@@ -274,25 +308,28 @@ class Upkeep:
             return 0
         if doomed == len(chain.segments):
             self.roll(now_ms)
-        self._final(chain.retire, chain.segments[:doomed], now_ms + self._config.file_delete_delay_ms)
+        try:
+            self._again(chain.retire, chain.segments[:doomed], now_ms + self._config.file_delete_delay_ms)
+        finally:
+            self.start_offset = max(self.start_offset, chain.bases[0])
+            self._epochs.truncate_start(self.start_offset)
         if chain.bases[0] not in chain.snapshots:  # it was damaged; producers must not be forgotten
-            self._final(chain.take_snapshot, self.end_offset, self._producers)
+            self._again(chain.take_snapshot, self.end_offset, self._producers)
         for taken_at in [taken_at for taken_at in chain.snapshots if taken_at < chain.bases[0]]:
-            self._final(chain.drop_snapshot, taken_at)
-        self.start_offset = max(self.start_offset, chain.bases[0])
-        self._epochs.truncate_start(self.start_offset)
-        self._final(self._epochs.save)
+            self._again(chain.drop_snapshot, taken_at)
+        self._again(self._epochs.save)
         logger.info("%s: %d segments expired; it starts at %d", self.name, doomed, self.start_offset)
         return doomed
 
     def replace(self, old: list[Segment], base_offset: int, now_ms: int) -> None:
         """Put a compacted segment in the place of those it was made of.  The cleaner's last step."""
-        self._final(self._chain.replace, old, base_offset, now_ms + self._config.file_delete_delay_ms)
+        new = self._again(self._chain.successor, old, base_offset)
+        self._final(self._chain.replace, old, new, now_ms + self._config.file_delete_delay_ms)
 
     def sweep(self, now_ms: int) -> int | None:
         """Delete the files of expired segments whose delay has passed.  Returns when to come again, if there
         is more."""
-        return self._final(self._chain.sweep, now_ms)
+        return self._again(self._chain.sweep, now_ms)
 
     # ---- durability --------------------------------------------------------------------------------------
 
@@ -309,7 +346,7 @@ class Upkeep:
     def start_flush(self) -> Flush:
         """What has to be synced so that everything appended so far is safe.  `run` it anywhere, then
         `finish_flush`."""
-        return self._final(Flush.of, self.path, self._chain.segments, self.end_offset)
+        return self._again(Flush.of, self.path, self._chain.segments, self.end_offset)
 
     def finish_flush(self, flush: Flush, now_ms: int) -> None:
         """The flush has run: what it covered is safe."""
@@ -320,19 +357,31 @@ class Upkeep:
     def flush(self, now_ms: int) -> None:
         """Sync everything here and now.  A failure is final."""
         flush = self.start_flush()
-        self._final(flush.run)
+        try:
+            flush.run()
+        except OSError as error:
+            self.flush_failed(error)
+            raise
         self.finish_flush(flush, now_ms)
+
+    def flush_failed(self, error: OSError) -> None:
+        """A flush has failed while it ran.  If it could not open the folder it can be done again; otherwise what it
+        was to bring to the disk may be lost, and nothing is written any more, even if there was only no space."""
+        if not lacks_descriptors(error):
+            self.fail(error)
 
     def close(self, *, clean: bool, now_ms: int = 0) -> None:
         """Let go of all files.  A clean close brings everything to the disk first, and leaves nothing to
         recover."""
         active = self._chain.active
-        if clean and self._broken is None and active is not None:
-            self._final(active.finish)
-            self._final(self._chain.take_snapshot, self.end_offset, self._producers)
-            self._final(self._epochs.save)
-            self.flush(now_ms)
-        self._chain.close()
+        try:
+            if clean and self._broken is None and active is not None:
+                self._final(active.finish)
+                self._final(self._chain.take_snapshot, self.end_offset, self._producers)
+                self._final(self._epochs.save)
+                self.flush(now_ms)
+        finally:
+            self._chain.close()
 
     def delete(self, unique: str) -> str | None:
         """Move the folder out of the way, to be removed later; `unique` is 32 hex digits.  Its new path, if

@@ -27,6 +27,15 @@ FIRST_ROOM_RATIO, FIRST_ROOM_MORE = 8, 4096
 """Honest batches inflate to less than this, so the large room is seldom opened."""
 
 
+_UNTOUCHED = b"nothing reached the end of this room"
+"""Stands at the end of a room.  Who overwrote it and failed had too little of it, others were given rubbish; the words
+of the error would say so too, but may change.  Content that ends like this is called rubbish, and refused as well."""
+
+
+class TooLarge(MalformedMessage):
+    """It inflates to more than there is room for."""
+
+
 class Codec(IntEnum):
     """The numbers are those in a batch's attributes."""
 
@@ -56,9 +65,13 @@ def compress(codec: Codec, data: Bytes, *, level: int | None = None, old_lz4: bo
     return data
 
 
-def decompress(codec: Codec, data: Bytes, cap: int = INFLATED_CAP, *, old_lz4: bool = False) -> memoryview:
+def decompress(
+    codec: Codec, data: Bytes, cap: int = INFLATED_CAP, *, old_lz4: bool = False, room: bytearray | None = None
+) -> memoryview:
     """What `data` inflates to, if that is no more than `cap` bytes.
 
+    `room` is where it may go instead of into memory of its own, and no more than fits there; it is valid until the
+    next is put there.  Memory that was just had from the system costs as much as inflating into it.
     `old_lz4` takes frames whose header checksum is wrong, as in message format 0 (KAFKA-3160).
     """
     match codec:
@@ -68,7 +81,7 @@ def decompress(codec: Codec, data: Bytes, cap: int = INFLATED_CAP, *, old_lz4: b
             return _unsnap(memoryview(data), cap)
         case Codec.LZ4 if old_lz4:
             data = _with_true_checksum(data)
-    return _inflate(codec, data, cap)
+    return _inflate(codec, data, cap) if room is None else _inflate_into(codec, data, room)
 
 
 def _inflate(codec: Codec, data: Bytes, cap: int) -> memoryview:
@@ -76,19 +89,27 @@ def _inflate(codec: Codec, data: Bytes, cap: int) -> memoryview:
 
     into = getattr(cramjam, codec.name.lower()).decompress_into
     first = min(cap, len(data) * FIRST_ROOM_RATIO + FIRST_ROOM_MORE)
-    try:
-        room = bytearray(first)
-        return memoryview(room)[: into(data, room)]
-    except cramjam.DecompressionError as error:
-        problem = error
     if first < cap:
-        # Too small, or broken?  That is told in words we had rather not parse, so both try again.
-        large = _large_room(cap)
         try:
-            return memoryview(large)[: into(data, large)]
-        except cramjam.DecompressionError as error:
-            problem = error
-    raise MalformedMessage(f"{codec.name.lower()}, with room for {cap} bytes: {problem}")
+            small = bytearray(first)
+            return memoryview(small)[: into(data, small)]
+        except cramjam.DecompressionError:
+            pass  # too little room, or broken: the large room will tell
+    return _inflate_into(codec, data, bytearray(cap) if first == cap else _large_room(cap))
+
+
+def _inflate_into(codec: Codec, data: Bytes, room: bytearray | mmap) -> memoryview:
+    import cramjam
+
+    name, size = codec.name.lower(), len(room)
+    tail = _UNTOUCHED[: min(size, len(_UNTOUCHED))]
+    room[size - len(tail) : size] = tail
+    try:
+        return memoryview(room)[: getattr(cramjam, name).decompress_into(data, room)]
+    except cramjam.DecompressionError as error:
+        if room[size - len(tail) : size] == tail:
+            raise MalformedMessage(f"{name}, with room for {size} bytes: {error}") from None
+        raise TooLarge(f"{name}, with room for {size} bytes: {error}") from None
 
 
 def _large_room(size: int) -> mmap:
@@ -143,8 +164,10 @@ def _unsnap_block(block: memoryview, cap: int) -> memoryview:
 
     try:
         declared = cramjam.snappy.decompress_raw_len(block)
-        if declared > min(cap, len(block) * _SNAPPY_RATIO):
+        if declared > len(block) * _SNAPPY_RATIO:
             raise MalformedMessage(f"snappy: {declared} bytes declared in {len(block)}, with room for {cap}")
+        if declared > cap:
+            raise TooLarge(f"snappy: {declared} bytes declared, with room for {cap}")
         return memoryview(cramjam.snappy.decompress_raw(block))
     except cramjam.DecompressionError as error:
         raise MalformedMessage(str(error)) from None

@@ -14,7 +14,7 @@ from struct import error as StructError
 from typing import NamedTuple
 from zlib import crc32
 
-from trilogue.wire.compression import INFLATED_CAP, Bytes, Codec, compress, decompress
+from trilogue.wire.compression import INFLATED_CAP, Bytes, Codec, TooLarge, compress, decompress
 from trilogue.wire.errors import BrokerError, ErrorCode, MalformedMessage
 from trilogue.wire.records import CODEC_MASK, LOG_APPEND_TIME, LOG_OVERHEAD, NO_TIMESTAMP, Record, batches
 from trilogue.wire.records import build as build_batch
@@ -25,6 +25,10 @@ _CRC_SIZE = 4
 _SHORTEST = 14
 """Checksum, magic, attributes and the lengths of a key and a value that are not there."""
 _TIMESTAMP, _LENGTH = Struct(">q"), Struct(">i")
+
+NO_LIMIT = 2**63 - 1
+INSIDE_BYTES = 1 << 20
+"""What one compressed message holds at most, but for its last: a batch may hold a million small records."""
 
 
 class _Message(NamedTuple):
@@ -44,41 +48,62 @@ def records(buf: Bytes, *, cap: int = INFLATED_CAP, partial_ok: bool = False) ->
     With `partial_ok` what is left of a message that was cut off at the end is passed over in silence.
     """
     for message in _messages(memoryview(buf), partial_ok):
-        for inner in _unwrapped(message, cap):
+        for inner in _inside(message, cap):
             yield Record(inner.offset, inner.timestamp, inner.key, inner.value)
 
 
-def up_convert(buf: Bytes, *, cap: int = INFLATED_CAP) -> bytearray:
-    """One batch of everything in a message set that a producer sent.
+def up_convert(buf: Bytes, *, cap: int = INFLATED_CAP, most: int = NO_LIMIT) -> bytearray:
+    """One batch of everything in a message set that a producer sent; TooLarge above `most` messages.
 
     Offsets are counted anew: a producer's mean nothing.  The batch is compressed as the set was; what is
     compressed must be a single message, as for Kafka.  If any message claims log-append time, so does the
     batch, and whoever minds that in a batch will mind it here.
     """
-    codec, stamp = Codec.NONE, None
-    converted: list[Record] = []
-    for message in _messages(memoryview(buf)):
-        if codec or (message.codec and converted):
+    view = memoryview(buf)
+    codec, stamp, count = Codec.NONE, None, 0
+    for message in _messages(view):
+        if codec or (message.codec and count):
             raise MalformedMessage("a compressed message that is not alone in its set")
+        count += 1
         codec = message.codec
         if message.log_append_time:
             stamp = message.timestamp
-        for inner in _unwrapped(message, cap):
-            converted.append(Record(len(converted), inner.timestamp, inner.key, inner.value))
-    if not converted:
+    if not count:
         raise MalformedMessage("a message set without messages")
-    return build_batch(converted, codec=codec, log_append_time_ms=stamp)
+    # Read a second time, because there may be a million of them: as objects they take a hundred times their bytes.
+    return build_batch(_counted(view, cap, most), codec=codec, log_append_time_ms=stamp)
 
 
-def down_convert(buf: Bytes, magic: int, first_offset: int = 0, *, cap: int = INFLATED_CAP) -> bytearray:
+def _counted(view: memoryview, cap: int, most: int) -> Iterator[Record]:
+    number = 0
+    for message in _messages(view):
+        for inner in _inside(message, cap):
+            if number == most:
+                raise TooLarge(f"more than {most} messages")
+            yield Record(number, inner.timestamp, inner.key, inner.value)
+            number += 1
+
+
+def down_convert(
+    buf: Bytes,
+    magic: int,
+    first_offset: int = 0,
+    *,
+    cap: int = INFLATED_CAP,
+    limit: int = NO_LIMIT,
+    inside_limit: int = NO_LIMIT,
+) -> bytearray:
     """Batches as message sets of an older magic, for a consumer that fetches from `first_offset`.
 
     Headers are dropped, timestamps too for magic 0, and control batches whole: old consumers know none of
-    them.  What is compressed stays so, except that zstd came after these formats.  Uncompressed records
-    before `first_offset` are left out; where they are compressed, consumers skip them by themselves.
+    them.  What is compressed stays so, except that zstd came after these formats.  Records before `first_offset`
+    are left out, where they are compressed some of them: consumers skip those by themselves.
+    Ends with the message that reaches `limit` bytes, or `inside_limit` before compression: small records take five
+    times as much in the old formats.  What is left of a batch that was cut off is passed over.
     """
     out = bytearray()
-    for batch in batches(buf):
+    inside = 0
+    for batch in batches(buf, partial_ok=True):
         header = batch.header
         codec = header.codec
         if header.control:
@@ -88,9 +113,13 @@ def down_convert(buf: Bytes, magic: int, first_offset: int = 0, *, cap: int = IN
                 ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
                 f"records at {header.base_offset} are compressed with zstd, which magic {magic} has no code for",
             )
-        kept = [record for record in batch.records(cap) if codec or record.offset >= first_offset]
         stamp = header.max_timestamp if header.log_append_time else None
-        out += build(kept, magic, codec=codec, log_append_time_ms=stamp)
+        for last, size, message in _built(batch.records(cap), magic, codec, stamp):
+            if last >= first_offset:
+                out += message
+                inside += size
+                if len(out) >= limit or inside >= inside_limit:
+                    return out
     return out
 
 
@@ -101,21 +130,38 @@ def build(
     codec: Codec = Codec.NONE,
     log_append_time_ms: int | None = None,
 ) -> bytes:
-    """A message set; compressed, it is a single message with the others inside."""
-    parts: list[bytes] = []
+    """A message set; compressed, it is a single message with the others inside, or several if they are large."""
+    return b"".join(message for _, _, message in _built(records, magic, codec, log_append_time_ms))
+
+
+def _built(
+    records: Iterable[Record], magic: int, codec: Codec, log_append_time_ms: int | None
+) -> Iterator[tuple[int, int, bytes]]:
+    """Message by message, each behind the last offset in it and its size before compression."""
     stamped = 0 if log_append_time_ms is None or magic == 0 else LOG_APPEND_TIME
-    base, last, newest = None, 0, NO_TIMESTAMP
-    for record in records:
-        last = record.offset
-        if base is None:
-            base = last if codec and magic else 0
-        timestamp = record.timestamp if log_append_time_ms is None else log_append_time_ms
-        newest = max(newest, timestamp)
-        parts.append(_message(last - base, magic, stamped, timestamp, record.key, record.value))
-    if codec and parts:
-        packed = compress(codec, b"".join(parts), old_lz4=magic == 0)
-        return _message(last, magic, stamped | codec, newest, None, packed)
-    return b"".join(parts)
+    inside = bytearray()
+    base, last, newest = 0, 0, NO_TIMESTAMP
+    for offset, timestamp, key, value, _ in records:
+        if log_append_time_ms is not None:
+            timestamp = log_append_time_ms
+        if not codec:
+            message = _message(offset, magic, stamped, timestamp, key, value)
+            yield offset, len(message), message
+            continue
+        if not inside:
+            base, newest = offset if magic else 0, NO_TIMESTAMP
+        inside += _message(offset - base, magic, stamped, timestamp, key, value)
+        last, newest = offset, max(newest, timestamp)
+        if len(inside) >= INSIDE_BYTES:
+            yield last, len(inside), _wrapper(last, magic, stamped | codec, newest, inside)
+            inside.clear()
+    if inside:
+        yield last, len(inside), _wrapper(last, magic, stamped | codec, newest, inside)
+
+
+def _wrapper(offset: int, magic: int, attributes: int, timestamp: int, inside: bytearray) -> bytes:
+    packed = compress(Codec(attributes & CODEC_MASK), inside, old_lz4=magic == 0)
+    return _message(offset, magic, attributes, timestamp, None, packed)
 
 
 def _message(offset: int, magic: int, attributes: int, timestamp: int, key: Bytes | None, value: Bytes | None) -> bytes:
@@ -191,26 +237,35 @@ def _unpack(form: Struct, message: memoryview, at: int) -> tuple[int, ...]:
         raise MalformedMessage(f"{form.size} bytes expected in a message, {len(message) - at} left") from None
 
 
-def _unwrapped(wrapper: _Message, cap: int) -> list[_Message]:
+def _inside(wrapper: _Message, cap: int) -> Iterator[_Message]:
     """The messages inside a compressed one, with their offsets in the log; a plain one is its own content."""
     if not wrapper.codec:
-        return [wrapper]
+        yield wrapper
+        return
     if wrapper.value is None:
         raise MalformedMessage("a compressed message without a value")
     inflated = decompress(wrapper.codec, wrapper.value, cap, old_lz4=wrapper.magic == 0)
-    inside = list(_messages(inflated))
-    if not inside:
+    if not inflated:
         raise MalformedMessage("a compressed message with nothing inside")
-    base = _base_offset(wrapper.offset, inside[-1].offset) if wrapper.magic else 0
-    unwrapped = []
-    for message in inside:
+    base = _base_offset(wrapper.offset, _last_offset(inflated)) if wrapper.magic else 0
+    for message in _messages(inflated):
         if message.magic != wrapper.magic:
             raise MalformedMessage(f"a message of magic {message.magic} inside one of magic {wrapper.magic}")
         if message.codec:
             raise MalformedMessage("a compressed message inside a compressed message")
         timestamp = wrapper.timestamp if wrapper.log_append_time else message.timestamp
-        unwrapped.append(message._replace(offset=base + message.offset, timestamp=timestamp))
-    return unwrapped
+        yield message._replace(offset=base + message.offset, timestamp=timestamp)
+
+
+def _last_offset(view: memoryview) -> int:
+    """Of the last message, by hopping over all of them.  What makes no sense is for `_messages` to refuse."""
+    at = offset = 0
+    while len(view) - at >= _ENTRY.size:
+        offset, size, _ = _ENTRY.unpack_from(view, at)
+        if size < _SHORTEST:
+            break
+        at += LOG_OVERHEAD + size
+    return offset
 
 
 def _base_offset(wrapper: int, last: int) -> int:

@@ -39,6 +39,13 @@ TRANSACTIONAL = 0x10
 CONTROL = 0x20
 DELETE_HORIZON = 0x40
 
+HEADERS_MAX = 10_000
+"""Of one record.  An honest one has dozens; a mebibyte of zeros says half a million, and each takes a hundred times as
+much as an object."""
+
+_FAR_FROM_THE_EDGE = 2**62
+"""A time that is no further from zero does not leave 64 bits by a delta of two bytes."""
+
 _HEADER = Struct(">qiibIhiqqqhii")
 _BASE_OFFSET, _LEADER_EPOCH = Struct(">q"), Struct(">i")
 _CRC, _CRC_AT = Struct(">I"), 17
@@ -128,6 +135,11 @@ class Record(NamedTuple):
     """Their names are text by agreement only; bytes that are not survive as lone surrogates."""
 
 
+def wrapped(number: int) -> int:
+    """As Java adds: what goes beyond 64 bits comes back from the other side."""
+    return (number + 0x8000_0000_0000_0000 & 0xFFFF_FFFF_FFFF_FFFF) - 0x8000_0000_0000_0000
+
+
 class Batch:
     """A header and the bytes of its batch: exactly those, and not a copy of them."""
 
@@ -145,11 +157,23 @@ class Batch:
 
     def records(self, cap: int = INFLATED_CAP) -> Iterator[Record]:
         """One by one, inflating if need be, up to `cap` bytes.  The checksum is not looked at."""
-        header = self.header
+        return walk(self.inflated(cap), self.header)
+
+    def inflated(self, cap: int = INFLATED_CAP) -> memoryview:
+        """The bytes of its records."""
         data = self.view[HEADER_SIZE:]
-        if header.attributes & CODEC_MASK:
-            data = decompress(header.codec, data, cap)
+        return decompress(self.header.codec, data, cap) if self.header.attributes & CODEC_MASK else data
+
+
+def walk(data: memoryview, header: Header) -> Iterator[Record]:
+    """The records of a batch in their inflated bytes."""
+    base = header.base_timestamp
+    if -_FAR_FROM_THE_EDGE <= base <= _FAR_FROM_THE_EDGE:
         return _walk(data, header)
+    records = _walk(data, header._replace(base_timestamp=0))
+    if header.attributes & LOG_APPEND_TIME:
+        return records
+    return (record._replace(timestamp=wrapped(base + record.timestamp)) for record in records)
 
 
 def _walk(data: memoryview, header: Header) -> Iterator[Record]:
@@ -181,6 +205,7 @@ def _walk(data: memoryview, header: Header) -> Iterator[Record]:
                 at += 2
             else:
                 timestamp, at = rest(data, at + 1, timestamp, LONG_BYTES)
+                timestamp = wrapped(base_timestamp + timestamp) - base_timestamp
             if (offset := data[at]) < 0x80:
                 offset = short[offset]
                 at += 1
@@ -230,8 +255,8 @@ def _walk(data: memoryview, header: Header) -> Iterator[Record]:
 
 def _headers(data: memoryview, at: int) -> tuple[Headers, int]:
     count, at = read(data, at)
-    if not 0 <= count <= len(data) - at:
-        raise MalformedMessage(f"{count} headers declared, {len(data) - at} bytes left")
+    if not 0 <= count <= min(len(data) - at, HEADERS_MAX):
+        raise MalformedMessage(f"{count} headers declared, {len(data) - at} bytes left, {HEADERS_MAX} at most")
     headers: list[tuple[str, Bytes | None]] = []
     for _ in range(count):
         length, at = read(data, at)
@@ -324,7 +349,8 @@ def build(
     Records keep their offsets, which rise from `base_offset` and may leave gaps; `last_offset` stretches
     the batch past the last of them.
     """
-    parts: list[bytes] = []
+    payload = bytearray()  # not a list of parts, which takes five times as much where records are small
+    count = 0
     base_timestamp, max_timestamp = delete_horizon_ms, NO_TIMESTAMP
     before = base_offset - 1
     for offset, timestamp, key, value, headers in records:
@@ -338,7 +364,7 @@ def build(
         body = b"".join(
             (
                 b"\0",
-                encode(timestamp - base_timestamp),
+                encode(wrapped(timestamp - base_timestamp)),
                 encode(offset - base_offset),
                 _NULL if key is None else encode(len(key)),
                 key or b"",
@@ -347,9 +373,10 @@ def build(
                 _encode_headers(headers) if headers else b"\0",
             )
         )
-        parts.append(encode(len(body)))
-        parts.append(body)
-    if base_timestamp is None or not parts:
+        payload += encode(len(body))
+        payload += body
+        count += 1
+    if base_timestamp is None or not count:
         raise ValueError("a batch without records")
     attributes = (
         codec
@@ -358,7 +385,7 @@ def build(
         | (CONTROL if control else 0)
         | (DELETE_HORIZON if delete_horizon_ms is not None else 0)
     )
-    return _sealed(
+    return sealed(
         Header(
             base_offset=base_offset,
             batch_length=0,
@@ -372,9 +399,9 @@ def build(
             producer_id=producer_id,
             producer_epoch=producer_epoch,
             base_sequence=base_sequence,
-            count=len(parts) // 2,
+            count=count,
         ),
-        compress(codec, b"".join(parts), level=level),
+        compress(codec, payload, level=level),
     )
 
 
@@ -387,7 +414,7 @@ def _encode_headers(headers: Headers) -> bytes:
     return b"".join(parts)
 
 
-def _sealed(header: Header, payload: Bytes) -> bytearray:
+def sealed(header: Header, payload: Bytes) -> bytearray:
     """The batch of this header and payload, its length and checksum filled in."""
     batch = bytearray(HEADER_SIZE)
     _HEADER.pack_into(batch, 0, *header._replace(batch_length=HEADER_SIZE - LOG_OVERHEAD + len(payload)))
@@ -426,7 +453,7 @@ def emptied(header: Header) -> bytearray:
     Only the header: it remembers the producer's sequence number and where the log goes on.
     """
     kept = header.attributes & (LOG_APPEND_TIME | TRANSACTIONAL | CONTROL)
-    return _sealed(header._replace(attributes=kept, base_timestamp=NO_TIMESTAMP, count=0), b"")
+    return sealed(header._replace(attributes=kept, base_timestamp=NO_TIMESTAMP, count=0), b"")
 
 
 class ControlType(IntEnum):

@@ -8,10 +8,9 @@ v2: flexible.  v3 means the same as v2.
 from collections import Counter
 
 from trilogue.broker.broker import Broker
+from trilogue.broker.requests.making import make_partitions
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.requests.seams import controller
-from trilogue.broker.security.operations import Operation
 from trilogue.wire.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
 
@@ -36,7 +35,7 @@ async def grow(broker: Broker, peer: Peer, asked: Asked, times: int, *, dry_run:
     try:
         if times > 1:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-        await controller(broker, peer, Operation.ALTER).add_partitions(asked.name, asked.count, wanted, dry_run=dry_run)
+        await make_partitions(broker, peer, asked.name, asked.count, wanted, dry_run=dry_run)
     except BrokerError as error:
         answer.error_code, answer.error_message = error.code, error.message
     return answer

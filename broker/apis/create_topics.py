@@ -1,8 +1,8 @@
 """CreateTopics: make topics.
 
-Answered when they can be written to, not before.  A topic named twice in one request is refused.  `validate_only`
-decides everything and writes nothing.  -1 partitions or replicas (v4+) are the broker's defaults.  v5+: the answer has
-the topic's settings; v7+: its id.
+Answered when they can be written to, not before; refused where that cannot be, as on a full disk.  A topic named twice
+in one request is refused.  `validate_only` decides everything and writes nothing.  -1 partitions or replicas (v4+) are
+the broker's defaults.  v5+: the answer has the topic's settings; v7+: its id.
 """
 
 from collections import Counter
@@ -12,10 +12,9 @@ from trilogue.broker.cluster.decisions import NewTopic
 from trilogue.broker.cluster.image import Topic as TopicImage
 from trilogue.broker.config.describe import describe_topic
 from trilogue.broker.config.validate import validate_topic_config
+from trilogue.broker.requests.making import make_topic
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.requests.seams import controller
-from trilogue.broker.security.operations import Operation
 from trilogue.wire.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
 
@@ -46,9 +45,7 @@ async def create(broker: Broker, peer: Peer, asked: CreateTopicsRequest.Topic, *
             assignments_of(asked),
             configs,
         )
-        topic = await controller(broker, peer, Operation.CREATE).create_topic(
-            new, broker.topic_defaults, dry_run=dry_run
-        )
+        topic = await make_topic(broker, peer, new, broker.topic_defaults, dry_run=dry_run)
     except BrokerError as error:
         return refusal(asked.name, error)
     return success(broker, topic, configs)

@@ -43,7 +43,10 @@ def describe(broker: Broker, directory: DataDirectory, partitions: Iterable[Part
         if move is not None and move.target is directory:
             put(topics, each, move.copied_bytes, lag=each.log.end_offset - move.copied_to, future=True)
     answer.topics = list(topics.values())
-    answer.total_bytes, _, answer.usable_bytes = shutil.disk_usage(directory.path)
+    try:
+        answer.total_bytes, _, answer.usable_bytes = shutil.disk_usage(directory.path)
+    except OSError:  # it is gone, and will be said to have failed
+        answer.error_code, answer.topics = ErrorCode.KAFKA_STORAGE_ERROR, []
     return answer
 
 

@@ -26,6 +26,7 @@ from trilogue.broker.security.operations import Operation
 from trilogue.storage.slices import Slice
 from trilogue.wire.apis.fetch import FetchRequest, FetchResponse
 from trilogue.wire.errors import BrokerError, ErrorCode, MalformedMessage
+from trilogue.wire.records import HEADER_SIZE, read_header
 from trilogue.wire.schema import ZERO_UUID
 
 READ = Operation.READ  # a member of an enum takes ten times as long to find
@@ -36,6 +37,12 @@ NO_OFFSET = NO_EPOCH = -1
 READ_UNCOMMITTED, READ_COMMITTED = ISOLATION_LEVELS = (0, 1)
 BY_ID = 13
 """From this version on topics are asked for by their ids."""
+BATCHES = 4
+"""From this version on records come in batches."""
+CONVERTED_BYTES = 8 << 20
+"""Of the old formats, so much is made for one answer, whatever was asked for: it lies in memory until it is sent."""
+CONVERTING_SECONDS = 1.0
+"""After that the partitions that are left are answered with nothing, and have to be asked for again."""
 MANY_PARTITIONS = 100
 """To answer a fetch of more than these takes long."""
 MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
@@ -87,7 +94,7 @@ def fetch(broker: Broker, request: FetchRequest, peer: Peer) -> FetchResponse | 
     for wanted in plan.wanted:
         found.add(*read_one(broker, plan, wanted, found, found.size, peer))
     if enough(broker, plan, found, request.max_wait_ms):
-        return answer(broker, plan, found, peer)
+        return answer(broker, plan, found, peer) if plan.version >= BATCHES else answer_old(broker, plan, found, peer)
     return wait(broker, plan, found, peer, patience(peer, request.max_wait_ms))
 
 
@@ -100,7 +107,7 @@ def fetch_many(broker: Broker, plan: Plan, max_wait_ms: int, peer: Peer) -> Late
             found.add(*read_one(broker, plan, wanted, found, found.size, peer))
             await pace.step()
         if enough(broker, plan, found, max_wait_ms):
-            return answer(broker, plan, found, peer)
+            return await answer_old(broker, plan, found, peer)
         return await wait(broker, plan, found, peer, scope)
 
     return in_pieces()
@@ -240,8 +247,6 @@ def shape(wanted: Wanted, partition: Partition, got: Read, plan: Plan) -> tuple[
         each.aborted_transactions = None
     if got.diverging is not None:
         each.diverging_epoch.epoch, each.diverging_epoch.end_offset = got.diverging
-    if plan.version < 4 and got.records is not None:
-        each.records = records = down_converted(got.records, 0 if plan.version < 2 else 1, wanted.offset)
     return each, len(records)
 
 
@@ -252,13 +257,39 @@ def aborted(partition: Partition, offset: int, got: Read) -> list[Answer.Aborted
     ]
 
 
-def down_converted(records: Slice, magic: int, offset: int) -> bytes:
+async def answer_old(broker: Broker, plan: Plan, found: Found, peer: Peer) -> FetchResponse:
+    """Likewise, in the old formats for those who know no others.  They are made in a thread: a few bytes of the log may
+    become many."""
+    left, until = min(plan.max_bytes, CONVERTED_BYTES), trio.current_time() + CONVERTING_SECONDS
+    for position, wanted in enumerate(plan.wanted if plan.version < BATCHES else ()):
+        each = found.answers[position]
+        if not isinstance(each.records, Slice):
+            continue
+        if left <= 0 or trio.current_time() > until:
+            each.records = NOTHING
+            continue
+        limit = min(wanted.max_bytes, left)
+        try:
+            each.records = made = await broker.turns.in_thread(
+                converted, each.records, plan.version, wanted.offset, limit
+            )
+            left -= len(made)
+        except BrokerError as error:
+            found.answers[position] = refusal(wanted.partition, error.code)
+        except MalformedMessage:
+            found.answers[position] = refusal(wanted.partition, ErrorCode.CORRUPT_MESSAGE)
+        except OSError:
+            found.answers[position] = refusal(wanted.partition, ErrorCode.KAFKA_STORAGE_ERROR)
+    return answer(broker, plan, found, peer)
+
+
+def converted(records: Slice, version: int, offset: int, limit: int) -> bytearray:
+    """As much of it as reaches the limit."""
     from trilogue.wire.legacy import down_convert
 
-    try:
-        return bytes(down_convert(memoryview(records.read()), magic, offset))
-    except MalformedMessage as error:
-        raise BrokerError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+    first = read_header(records.before(min(len(records), HEADER_SIZE)).read())
+    data = records.before(min(len(records), max(first.size, limit))).read()
+    return down_convert(data, 0 if version < 2 else 1, offset, limit=limit, inside_limit=CONVERTED_BYTES)
 
 
 async def wait(broker: Broker, plan: Plan, found: Found, peer: Peer, scope: trio.CancelScope) -> FetchResponse:
@@ -290,7 +321,7 @@ async def wait(broker: Broker, plan: Plan, found: Found, peer: Peer, scope: trio
         await broker.turns.next()
     for position in sorted(held.union(positions[partition] for partition in bell.changed)):
         read_again(broker, plan, found, position, peer)
-    return answer(broker, plan, found, peer)
+    return await answer_old(broker, plan, found, peer)
 
 
 def watch(broker: Broker, plan: Plan, found: Found, bell: Bell, positions: dict[Partition, int], peer: Peer) -> None:

@@ -15,10 +15,10 @@ from trilogue.broker.cluster.image import Topic as TopicImage
 from trilogue.broker.names import check_name, is_internal
 from trilogue.broker.requests.endpoints import endpoint
 from trilogue.broker.requests.later import Later
+from trilogue.broker.requests.making import make_topic
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.requests.seams import controller
-from trilogue.broker.security.operations import NOT_ASKED, OF_CLUSTER, OF_TOPICS, Operation
+from trilogue.broker.security.operations import NOT_ASKED, OF_CLUSTER, OF_TOPICS
 from trilogue.wire.apis.metadata import MetadataRequest, MetadataResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
 from trilogue.wire.schema import ZERO_UUID
@@ -106,9 +106,7 @@ def one(broker: Broker, asked: MetadataRequest.Topic, request: MetadataRequest, 
 async def make(broker: Broker, peer: Peer, name: str) -> None:
     """Make a topic that somebody has asked for.  Whoever it was asks again, and finds it."""
     try:
-        await controller(broker, peer, Operation.CREATE).create_topic(
-            NewTopic(name, -1, -1, {}, {}), broker.topic_defaults
-        )
+        await make_topic(broker, peer, NewTopic(name, -1, -1, {}, {}), broker.topic_defaults)
     except BrokerError as error:
         if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
             logger.warning("topic %r was asked for and cannot be made: %s", name, error)

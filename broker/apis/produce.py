@@ -5,7 +5,13 @@ connection, which is how the client learns of it.  v0-2 carry message sets of th
 here (Kafka 4 does not any more).  v3+ must carry one batch.  v10+: where the leader is, if not here (KIP-951).
 v13: topics by id.  Nothing of a refused partition is written; the others proceed.
 What belongs to a transaction is written if its coordinator knows of it; from v12 on, writing adds the partition.
+A batch whose records take long to look at is looked at in a thread; all that does not depend on its bytes alone is
+decided after that, when it is written.
 """
+
+from contextlib import suppress
+from copy import copy
+from typing import NamedTuple
 
 import trio
 
@@ -19,9 +25,18 @@ from trilogue.broker.requests.peer import Hangup, Peer
 from trilogue.broker.requests.registry import Repeats, handles
 from trilogue.broker.requests.seams import led_partition
 from trilogue.broker.security.operations import Operation
-from trilogue.storage.validation import NotOneBatch, RejectedRecords
+from trilogue.storage.config import LogConfig
+from trilogue.storage.producers import Origin
+from trilogue.storage.validation import (
+    RECORDS_LIMIT,
+    NotOneBatch,
+    RejectedRecords,
+    TakesLong,
+    inflated_limit,
+    validated,
+)
 from trilogue.wire.apis.produce import ProduceRequest, ProduceResponse
-from trilogue.wire.compression import Codec
+from trilogue.wire.compression import Codec, TooLarge
 from trilogue.wire.errors import BrokerError, ErrorCode, MalformedMessage
 from trilogue.wire.produce_templates import ProduceTemplate, ProduceTemplates
 from trilogue.wire.records import CODEC_MASK, LOG_OVERHEAD, MAGIC
@@ -41,11 +56,30 @@ MAGIC_AT = LOG_OVERHEAD + 4
 SILENT = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE)
 """Refusals of a batch that do not tell where the log begins; the others do."""
 
+OLD_AT_ONCE = 64 << 10
+"""So many bytes of messages that are not compressed are converted at once; that takes 2 ms at most."""
+OLD_RATIO = 5
+"""So much smaller at most are messages as records: 34 bytes become 7.  What is larger even so is not converted."""
+OLD_ATTRIBUTES_AT = 17
+
 BATCHES = 3
 """From this version on records come in batches."""
 
 
 Result = ProduceResponse | None | Later[ProduceResponse | None]
+Waiting = tuple[Answer, Partition, int]
+"""What is appended, and up to which offset, but not safe yet."""
+
+
+class Long(NamedTuple):
+    """A batch that takes long to look at.  Nothing of it is written yet."""
+
+    answers: list[Answer]
+    position: int
+    """Where its answer belongs."""
+    topic: ProduceRequest.Topic
+    data: ProduceRequest.Topic.Partition
+    """Its own copy: the buffer that it came in is used for others meanwhile."""
 
 
 def from_template(broker: Broker, template: ProduceTemplate, correlation_id: int, peer: Peer) -> Result | bytearray:
@@ -54,13 +88,35 @@ def from_template(broker: Broker, template: ProduceTemplate, correlation_id: int
     try:
         if is_transactional(data.records):
             return transactional(broker, request, peer)  # which has no transactional id, and is refused
-        waiting: list[tuple[Answer, Partition, int]] = []
+        waiting: list[Waiting] = []
         done = append(broker, request, template.topic, data, peer, broker.clock(), waiting, None)
+    except TakesLong:
+        return write(broker, own(request), peer)  # and will say so again, but not of what is used for the next request
     finally:
         data.records = None  # the buffer is not ours
     if waiting or done.error_code or not request.acks:
         return respond(broker, request, [topic_answer(template.topic, [done])], waiting, peer)
     return template.answer(correlation_id, done.base_offset, done.log_append_time_ms, done.log_start_offset)
+
+
+def own(request: ProduceRequest) -> ProduceRequest:
+    """The same, with records of its own."""
+    mine = copy(request)
+    mine.topic_data = [only(each, *map(own_data, each.partition_data)) for each in request.topic_data]
+    return mine
+
+
+def own_data(data: ProduceRequest.Topic.Partition) -> ProduceRequest.Topic.Partition:
+    mine = copy(data)
+    mine.records = data.records and memoryview(bytearray(data.records))
+    return mine
+
+
+def only(topic: ProduceRequest.Topic, *data: ProduceRequest.Topic.Partition) -> ProduceRequest.Topic:
+    """That topic with these data."""
+    mine = copy(topic)
+    mine.partition_data = list(data)
+    return mine
 
 
 @handles(ProduceRequest, repeats=Repeats(ProduceTemplates, from_template))
@@ -91,8 +147,17 @@ def once(topics: list[ProduceRequest.Topic]) -> list[ProduceRequest.Topic]:
 def transactional(broker: Broker, request: ProduceRequest, peer: Peer) -> Result:
     if request.transactional_id is None:
         return refuse_all(request, BrokerError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED), peer)
+    refused = admitted(broker, request.transactional_id, request.topic_data, peer)
+    if isinstance(refused, dict):
+        return write(broker, request, peer, refused)
+    return write_later(broker, own(request), peer, refused)
+
+
+def admitted(
+    broker: Broker, transactional_id: str, topics: list[ProduceRequest.Topic], peer: Peer
+) -> Refusals | Later[Refusals]:
     batches: Batches = {}
-    for topic in request.topic_data:
+    for topic in topics:
         for each in topic.partition_data:
             records = each.records
             if is_transactional(records):
@@ -102,14 +167,8 @@ def transactional(broker: Broker, request: ProduceRequest, peer: Peer) -> Result
                     continue  # and it will be refused
                 batches[partition.key] = partition, records
     version = peer.version
-    writer = Writer(request.transactional_id, adds=version >= ADDS, knows_abortable=version >= KNOWS_ABORTABLE)
-    refused = admit(broker, peer, writer, batches)
-    if isinstance(refused, dict):
-        return write(broker, request, peer, refused)
-    for topic in request.topic_data:
-        for each in topic.partition_data:
-            each.records = each.records and memoryview(bytearray(each.records))  # the buffer will be reused meanwhile
-    return write_later(broker, request, peer, refused)
+    writer = Writer(transactional_id, adds=version >= ADDS, knows_abortable=version >= KNOWS_ABORTABLE)
+    return admit(broker, peer, writer, batches)
 
 
 def refuse_all(request: ProduceRequest, error: BrokerError, peer: Peer) -> ProduceResponse | None:
@@ -135,15 +194,63 @@ async def write_later(
 
 def write(broker: Broker, request: ProduceRequest, peer: Peer, refused: Refusals | None = None) -> Result:
     now_ms = broker.clock()
-    waiting: list[tuple[Answer, Partition, int]] = []
-    topics = [
-        topic_answer(
-            topic,
-            [append(broker, request, topic, each, peer, now_ms, waiting, refused) for each in topic.partition_data],
-        )
-        for topic in request.topic_data
-    ]
+    waiting: list[Waiting] = []
+    long: list[Long] = []
+    topics = []
+    for topic in request.topic_data:
+        answers: list[Answer] = []
+        for each in topic.partition_data:
+            try:
+                answers.append(append(broker, request, topic, each, peer, now_ms, waiting, refused))
+            except TakesLong:
+                long.append(Long(answers, len(answers), topic, own_data(each)))
+                answers.append(Answer(index=each.index, base_offset=NO_OFFSET))
+        topics.append(topic_answer(topic, answers))
+    if long:
+        return write_long(broker, request, topics, long, waiting, peer)
     return respond(broker, request, topics, waiting, peer)
+
+
+async def write_long(
+    broker: Broker, request: ProduceRequest, topics: list[Topic], long: list[Long], waiting: list[Waiting], peer: Peer
+) -> ProduceResponse | None:
+    """Look at them in a thread, and write those that are good."""
+    good: list[Long] = []
+    checked: dict[int, LogConfig] = {}
+    for each in long:
+        answer, start = each.answers[each.position], NO_OFFSET
+        try:
+            log = find(broker, each.topic, each.data.index, peer).log
+            config, start = log.config, log.start_offset
+            each.data.records = await broker.turns.in_thread(
+                looked_at, each.data.records, config, broker.clock(), peer.version
+            )
+        except (BrokerError, MalformedMessage) as error:
+            refuse(answer, error, peer, start)
+        else:
+            good.append(each)
+            checked[id(each.data)] = config
+    refused = None
+    if request.transactional_id is not None and peer.version >= BATCHES:
+        # A transaction may have ended meanwhile: what was admitted to it before is not any more.
+        left = [only(each.topic, each.data) for each in good]
+        refused = await settled(admitted(broker, request.transactional_id, left, peer))
+    now_ms = broker.clock()
+    for answers, position, topic, data in good:
+        answers[position] = append(broker, request, topic, data, peer, now_ms, waiting, refused, checked)
+    return await settled(respond(broker, request, topics, waiting, peer))
+
+
+def looked_at(records: memoryview, config: LogConfig, now_ms: int, version: int) -> memoryview:
+    """As it goes into the log."""
+    if version < BATCHES:
+        from trilogue.wire.legacy import up_convert
+
+        try:
+            records = memoryview(up_convert(records, cap=inflated_limit(config), most=RECORDS_LIMIT))
+        except TooLarge as error:
+            raise BrokerError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from None
+    return validated(records, config, now_ms, Origin.CLIENT)
 
 
 def topic_answer(topic: ProduceRequest.Topic, partitions: list[Answer]) -> Topic:
@@ -154,7 +261,7 @@ def respond(
     broker: Broker,
     request: ProduceRequest,
     topics: list[Topic],
-    waiting: list[tuple[Answer, Partition, int]],
+    waiting: list[Waiting],
     peer: Peer,
 ) -> Result:
     """What is to be said now that everything is appended or refused."""
@@ -182,10 +289,11 @@ def append(
     data: ProduceRequest.Topic.Partition,
     peer: Peer,
     now_ms: int,
-    waiting: list[tuple[Answer, Partition, int]],
+    waiting: list[Waiting],
     refused: Refusals | None,
+    checked: dict[int, LogConfig] | None = None,
 ) -> Answer:
-    """One partition; what it has to wait for goes into `waiting`."""
+    """One partition; what it has to wait for goes into `waiting`.  Raises TakesLong unless its data is `checked`."""
     answer = Answer(index=data.index, base_offset=NO_OFFSET)
     start = NO_OFFSET
     try:
@@ -195,23 +303,25 @@ def append(
         if refused is not None and partition.key in refused:
             raise refused[partition.key]
         records = data.records
-        if peer.version < KNOWS_ZSTD or not records:
-            records = batch(records, peer.version)
         log = partition.log
+        if not records or (checked is None and peer.version < KNOWS_ZSTD):
+            records = batch(records, peer.version, log.config)
         start = log.start_offset
         generation = 2 if peer.version >= ADDS else 1
         answer.base_offset, last, answer.log_append_time_ms, answer.log_start_offset, _ = partition.append(
-            records, now_ms, acks=request.acks, transaction_version=generation
+            records,
+            now_ms,
+            acks=request.acks,
+            transaction_version=generation,
+            room=broker.turns.room if checked is None else None,
+            checked=None if checked is None else checked[id(data)],
         )
         if (request.acks == -1 and not partition.is_committed(last + 1)) or log.must_flush(now_ms):
             waiting.append((answer, partition, last + 1))
-    except BrokerError as error:
-        refuse(answer, error, peer)
-        if error.code not in SILENT and not isinstance(error, NotOneBatch):
-            answer.log_start_offset = start
-    except MalformedMessage as error:
-        refuse(answer, BrokerError(ErrorCode.CORRUPT_MESSAGE, str(error)), peer)
+    except (BrokerError, MalformedMessage) as error:
+        refuse(answer, error, peer, start)
     except OSError as error:
+        broker.replicas.failed(partition, error)
         refuse(answer, BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)), peer)
     return answer
 
@@ -228,7 +338,7 @@ def find(broker: Broker, topic: ProduceRequest.Topic, index: int, peer: Peer) ->
     return led_partition(broker, peer, WRITE, name, index)
 
 
-def batch(records: memoryview | None, version: int) -> memoryview:
+def batch(records: memoryview | None, version: int, config: LogConfig) -> memoryview:
     """What came in an old version as one batch of the format that the log keeps, if there is anything."""
     if records is None or not len(records):
         raise BrokerError(ErrorCode.INVALID_RECORD, "Produce requests must have exactly one record batch per partition")
@@ -236,9 +346,13 @@ def batch(records: memoryview | None, version: int) -> memoryview:
         if version < KNOWS_ZSTD:
             check_codec(records, version)
         return records
+    if len(records) > OLD_RATIO * config.max_message_bytes:
+        raise BrokerError(ErrorCode.MESSAGE_TOO_LARGE, f"{len(records)} bytes of messages")
+    if len(records) > OLD_AT_ONCE or (len(records) > OLD_ATTRIBUTES_AT and records[OLD_ATTRIBUTES_AT] & CODEC_MASK):
+        raise TakesLong
     from trilogue.wire.legacy import up_convert
 
-    return memoryview(bytearray(up_convert(records)))
+    return memoryview(up_convert(records))
 
 
 def check_codec(records: memoryview, version: int) -> None:
@@ -250,9 +364,15 @@ def check_codec(records: memoryview, version: int) -> None:
         raise BrokerError(code, f"compression {codec} in version {version} of Produce")
 
 
-def refuse(answer: Answer, error: BrokerError, peer: Peer) -> None:
+def refuse(
+    answer: Answer, error: BrokerError | MalformedMessage, peer: Peer, log_start_offset: int = NO_OFFSET
+) -> None:
+    if isinstance(error, MalformedMessage):
+        error = BrokerError(ErrorCode.CORRUPT_MESSAGE, str(error))
     answer.error_code = error.code
     answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = NO_OFFSET
+    if error.code not in SILENT and not isinstance(error, NotOneBatch):
+        answer.log_start_offset = log_start_offset
     answer.error_message = error.message
     if isinstance(error, RejectedRecords):
         answer.record_errors = [
@@ -260,9 +380,7 @@ def refuse(answer: Answer, error: BrokerError, peer: Peer) -> None:
         ]
 
 
-async def wait(
-    broker: Broker, response: ProduceResponse, waiting: list[tuple[Answer, Partition, int]], timeout_ms: int
-) -> ProduceResponse:
+async def wait(broker: Broker, response: ProduceResponse, waiting: list[Waiting], timeout_ms: int) -> ProduceResponse:
     deadline = trio.current_time() + timeout_ms / 1000
     for answer, partition, end in waiting:
         try:
@@ -276,17 +394,16 @@ async def wait(
     return response
 
 
-async def wait_in_silence(broker: Broker, waiting: list[tuple[Answer, Partition, int]]) -> None:
+async def wait_in_silence(broker: Broker, waiting: list[Waiting]) -> None:
     for _, partition, _ in waiting:
-        await broker.upkeep.flush(partition)
+        with suppress(OSError):  # said in the log; nobody else wants to know
+            await broker.upkeep.flush(partition)
 
 
 async def safe(broker: Broker, partition: Partition, end: int, deadline: float) -> None:
     """On the disk as far as the settings ask for it, and with the replicas."""
     if partition.log.must_flush(broker.clock()):
         await broker.upkeep.flush(partition)
-        if partition.log.failed is not None:
-            raise partition.log.failed
     if not partition.is_committed(end):
         await partition.committed(end, deadline)
 

@@ -24,7 +24,7 @@ from trilogue.broker.cluster.image import (
     topic_path,
 )
 from trilogue.broker.cluster.store import UNREACHED, Check, Conflict, Create, Delete, Op, Refused, Update
-from trilogue.broker.cluster.view import View
+from trilogue.broker.cluster.view import MANY_NODES, View
 from trilogue.wire.errors import BrokerError, ErrorCode
 from trilogue.wire.schema import ZERO_UUID
 
@@ -38,8 +38,13 @@ ELECTIONS_PER_COMMIT = 1000
 
 PRODUCER_ID_BLOCK = 1000
 
-PAUSE_SECONDS = 1.0
-"""Until we look again, if the store could not be reached: then no image comes that would wake us."""
+AGAIN_SECONDS = 1.0
+"""Until the store is tried again that could not be written, or reached: then no image comes that would wake us."""
+
+
+def unwritable(error: OSError) -> BrokerError:
+    """The store has refused, and nothing has changed: its disk may be full.  Whoever asked may ask again."""
+    return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"the cluster's metadata cannot be written: {error}")
 
 
 class Controller:
@@ -66,9 +71,13 @@ class Controller:
                     settled = image
             except Conflict as conflict:
                 logger.debug("decided on what has changed meanwhile: %s", conflict)
+            except OSError as error:
+                logger.error("the controller cannot write what it has decided, and tries again: %s", error)
+                await trio.sleep(AGAIN_SECONDS)
+                continue
             except UNREACHED as trouble:
                 logger.warning("the controller cannot do its work now: %s", trouble)
-                await trio.sleep(PAUSE_SECONDS)
+                await trio.sleep(AGAIN_SECONDS)
                 continue
             await self._view.newer_than(image)
 
@@ -97,13 +106,16 @@ class Controller:
 
     # -- changes -------------------------------------------------------------------------------
 
-    async def _carry_out(self, decide: Callable[[Image], Sequence[Op]]) -> None:
-        """Decide, commit, and come back when our own image shows it."""
+    async def _carry_out(self, decide: Callable[[Image], Sequence[Op]], partitions: int = 0) -> None:
+        """Decide, commit, and come back when our own image shows it.
+
+        With many new partitions a thread decides: an image does not change, and the commit checks that it still holds.
+        """
         for _ in range(ATTEMPTS):
             image = self._view.image
             if not self.holds:
                 raise BrokerError(ErrorCode.NOT_CONTROLLER, f"broker {image.controller} is the controller")
-            ops = decide(image)
+            ops = await trio.to_thread.run_sync(decide, image) if partitions > MANY_NODES else decide(image)
             if not ops:
                 return
             try:
@@ -111,6 +123,8 @@ class Controller:
                 return await self._view.shows_what_was_announced()
             except Conflict as conflict:
                 logger.debug("deciding anew: %s", conflict)
+            except OSError as error:
+                raise unwritable(error) from None
             except UNREACHED as trouble:  # it may have been done: whoever asked finds out by asking again
                 raise BrokerError(ErrorCode.REQUEST_TIMED_OUT, str(trouble)) from None
             except Refused as refusal:
@@ -133,7 +147,7 @@ class Controller:
             planned = decisions.plan_topic(image, new, chosen, defaults, start)
             return decisions.create_ops(planned, new.configs, image.controller_epoch)
 
-        await self._carry_out(decide)
+        await self._carry_out(decide, max(new.num_partitions, len(new.assignments)))
         await self._view.until(lambda image: chosen in image.topic_names)
         return self._view.image.topics[new.name]
 
@@ -168,7 +182,7 @@ class Controller:
             after = decisions.plan_partitions(image, name, count, assignments, start)
             return decisions.grow_ops(image.topics[name], after, image.controller_epoch)
 
-        await self._carry_out(decide)
+        await self._carry_out(decide, count)
 
     async def change_partition(
         self, topic: str, partition: int, decide_state: Callable[[Image, PartitionState], PartitionState]
@@ -224,8 +238,10 @@ class Controller:
             except Conflict:
                 await trio.lowlevel.checkpoint()
                 continue
+            except OSError as error:  # clients of every age know that they may ask again after this
+                raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, str(unwritable(error))) from None
             except UNREACHED as trouble:
-                raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(trouble)) from None
+                raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, str(trouble)) from None
             self._producer_ids = iter(range(start, start + PRODUCER_ID_BLOCK))
             return next(self._producer_ids)
         raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "no block of producer ids could be taken")

@@ -19,6 +19,7 @@ import json
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from trilogue.broker.cluster.store import Node
@@ -30,6 +31,7 @@ GARBAGE = (ValueError, KeyError, TypeError, RecursionError)
 """What reading a node that somebody else has written may raise."""
 
 NO_LEADER = -1
+NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 CLUSTER_ID, CONTROLLER, CONTROLLER_EPOCH = "/cluster/id", "/controller", "/controller_epoch"
 BROKERS, TOPICS, CONFIG, PRODUCER_IDS = "/brokers/ids/", "/brokers/topics/", "/config/", "/latest_producer_id_block"
 
@@ -113,7 +115,7 @@ class Image:
         return self.topics.get(self.topic_names.get(topic_id, ""))
 
     def config(self, kind: str, name: str) -> Mapping[str, str]:
-        return self.configs.get((kind, name), {})
+        return self.configs.get((kind, name), NO_SETTINGS)
 
     def apply(self, changes: Mapping[str, Node | None]) -> "Image":
         """The image after these nodes have become what they are now; None is for those that are gone."""

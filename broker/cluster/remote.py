@@ -380,6 +380,10 @@ class RemoteSession:
         if self._changes:
             self._stirred.set()
 
+    @property
+    def has_news(self) -> bool:
+        return self._stirred.is_set()
+
     async def changed(self) -> set[str]:
         await self._stirred.wait()
         changes, self._changes, self._stirred = self._changes, set(), trio.Event()

@@ -10,6 +10,9 @@ from trilogue.broker.cluster.store import UNREACHED, Session
 
 logger = logging.getLogger(__name__)
 
+MANY_NODES = 1000
+"""To read more than these holds the loop for too long: a thread does it, and the loop has turns in between."""
+
 
 class View:
     """Holds the newest image this broker has.  `image` is replaced, never changed."""
@@ -44,8 +47,12 @@ class View:
                 logger.warning("we go on with what we know: %s", trouble)
                 continue  # when the store is there again, it announces what we have missed
             unread.clear()
+            if len(nodes) > MANY_NODES:
+                image = await trio.to_thread.run_sync(self.image.apply, nodes)
+            else:
+                image = self.image.apply(nodes)
             self._read = self._begun
-            self._take(self.image.apply(nodes))
+            self._take(image)
 
     async def until(self, condition: Callable[[Image], bool]) -> None:
         """Return when the image is so."""
@@ -53,8 +60,8 @@ class View:
             await self._moved.wait()
 
     async def shows_what_was_announced(self) -> None:
-        """Return when what the store has announced until now is in the image; our own last commit is."""
-        wanted = self._begun + 1  # one that has begun already may have been too early
+        """Return when what the store has announced until now is in the image, and so our own last commit."""
+        wanted = self._begun + (1 if self.session.has_news else 0)
         while self._read < wanted:
             await self._moved.wait()
 

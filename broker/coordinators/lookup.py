@@ -4,9 +4,9 @@ import logging
 
 from trilogue.broker.broker import Broker
 from trilogue.broker.cluster.decisions import NewTopic
+from trilogue.broker.config import BrokerConfig
 from trilogue.broker.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from trilogue.broker.requests.seams import controller
-from trilogue.broker.security.operations import Operation
+from trilogue.broker.requests.making import make_topic
 from trilogue.wire.errors import BrokerError, ErrorCode
 
 logger = logging.getLogger(__name__)
@@ -37,25 +37,30 @@ def partition_of(broker: Broker, topic: str, name: str) -> int:
     return partition_for(name, len(found.partitions))
 
 
-async def ensure_topic(broker: Broker, topic: str) -> None:
-    """Make a coordinator's topic, with the settings that Kafka gives it."""
-    if topic in broker.image.topics:
-        return
-    config, prefix = broker.config, PREFIX[topic]
+def topic_settings(config: BrokerConfig, topic: str) -> dict[str, str]:
+    """What Kafka gives a coordinator's topic."""
     settings = {
         "cleanup.policy": "compact",
         "compression.type": "producer",
-        "segment.bytes": str(config[f"{prefix}.segment.bytes"]),
+        "segment.bytes": str(config[f"{PREFIX[topic]}.segment.bytes"]),
     }
     if topic == TRANSACTIONS_TOPIC:
         settings |= {
             "min.insync.replicas": str(config["transaction.state.log.min.isr"]),
             "unclean.leader.election.enable": "false",
         }
+    return settings
+
+
+async def ensure_topic(broker: Broker, topic: str) -> None:
+    """Make a coordinator's topic."""
+    if topic in broker.image.topics:
+        return
+    config, prefix = broker.config, PREFIX[topic]
     defaults = config[f"{prefix}.num.partitions"], config[f"{prefix}.replication.factor"]
     try:
-        new = NewTopic(topic, -1, -1, {}, settings)
-        await controller(broker, None, Operation.CREATE).create_topic(new, defaults)
+        new = NewTopic(topic, -1, -1, {}, topic_settings(config, topic))
+        await make_topic(broker, None, new, defaults)
     except BrokerError as error:
         if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
             logger.warning("%s cannot be made: %s", topic, error)

@@ -66,7 +66,7 @@ def kept(task: Task) -> tuple[Shares, list[TopicIdPartition]]:
             and partition not in taken
         }
         taken |= shares[member.id]
-    wanted = frozenset().union(*(each.topics for each in task.members))
+    wanted = frozenset().union(*{each.topics for each in task.members})  # most have the same
     free = [
         (topic_id, index)
         for topic_id, count in sorted(task.partitions.items())

@@ -121,6 +121,7 @@ class Gate:
             self._now = begun
             while ready := poll(self._patience(), TOGETHER):
                 served: list[GateGuest] = []
+                long: list[GateGuest] = []
                 for fd, _ in ready:
                     guest = guests.get(fd)
                     if guest is None:
@@ -128,14 +129,20 @@ class Gate:
                     elif guest.busy:
                         self._unwatch(guest)
                         self._look_ahead(guest)
+                    elif guest.connection.long:
+                        long.append(guest)
                     elif self._receive(guest):
                         served.append(guest)
                         self._received = True
-                        if guest.connection.long:
-                            break  # those who are left are as ready in the next turn
-                        if self._taken > TOGETHER_BYTES:
+                        if self._taken > TOGETHER_BYTES or guest.connection.long:
                             self._answer(served)
                 self._answer(served)
+                if long:
+                    # Whose last requests took long comes after everybody else, one in each turn: the others of them
+                    # are as ready in the next.
+                    patient = min(long, key=lambda each: each.last_active)
+                    if self._receive(patient):
+                        self._answer([patient])
                 self._now = trio.current_time()
                 if self._now - begun > TURN_SECONDS:
                     # Not back to trio's own wait: a request would have to come all the way through it.

@@ -11,6 +11,7 @@ import trio
 
 from trilogue.broker.cluster.image import PartitionState
 from trilogue.broker.partitions.waiting import Bell
+from trilogue.storage.config import LogConfig
 from trilogue.storage.log import AppendResult, Log
 from trilogue.storage.producers import Origin
 from trilogue.storage.slices import Slice
@@ -191,6 +192,8 @@ class Partition:
         origin: Origin = Origin.CLIENT,
         verified: bool = True,
         transaction_version: int = 1,
+        room: bytearray | None = None,
+        checked: LogConfig | None = None,
     ) -> AppendResult:
         """Append as leader.  With acks -1 too few replicas in sync are a reason to write nothing."""
         if not self.leads:
@@ -205,6 +208,8 @@ class Partition:
             origin=origin,
             verified=verified,
             transaction_version=transaction_version,
+            room=room,
+            checked=checked,
         )
         self._advance(len(records))
         return result

@@ -2,21 +2,43 @@
 
 import logging
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import trio
 
 from trilogue.broker.cluster.image import Image, Topic
-from trilogue.broker.config import BrokerConfig
-from trilogue.broker.names import TopicPartition
+from trilogue.broker.config import BrokerConfig, TopicConfig
+from trilogue.broker.names import METADATA_TOPIC, TopicPartition
 from trilogue.broker.partitions.partition import Partition
+from trilogue.broker.partitions.troubles import Troubles
+from trilogue.broker.requests.turns import Turns
 from trilogue.storage import system
+from trilogue.storage.config import LogConfig
 from trilogue.storage.directory import DataDirectory
 from trilogue.storage.log import Log
 from trilogue.storage.move import ON_THE_SPOT_BYTES, ROUNDS_MAX, Move, remove_unfinished
+from trilogue.storage.passing import passes
 
 logger = logging.getLogger(__name__)
+
+FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 1000, 16_000
+"""Until a log that could not be opened is tried again.  Opening may mean checking all of it: not to be done at every
+turn; and whoever has made room waits for us."""
+
+
+AT_ONCE = 100
+"""So many logs are opened before others have a turn: it takes a few milliseconds."""
+
+
+class Attempt(NamedTuple):
+    """To open a log, next time."""
+
+    at_ms: int
+    pause_ms: int
+    error: OSError
 
 
 class Replicas:
@@ -30,17 +52,33 @@ class Replicas:
     ) -> None:
         self._node_id, self.directories, self._clock_ms = node_id, directories, clock_ms
         self._chance, self._config = chance, config
+        self._opened_now = 0
+        """How many logs were opened for the image at hand."""
+        self._applied = config()
+        """What the settings of logs were last made of."""
         self.partitions: dict[TopicPartition, Partition] = {}
         self._homes: dict[TopicPartition, DataDirectory] = {}
         self.doomed: list[tuple[float, DataDirectory, str]] = []
         """When to remove which folder of a deleted partition."""
         self.moves: dict[TopicPartition, Move] = {}
         """Partitions on their way to another directory."""
+        self.unopened: dict[TopicPartition, Attempt] = {}
+        """Partitions whose logs the disk did not let us open, and when that is tried again."""
+        self.opening: dict[TopicPartition, None] = {}
+        """Partitions that are to be opened when it is their turn, in this order."""
+        self.in_pieces = False
+        """While we start, everything is opened at once: nobody waits for anything else."""
+        self._stirred, self._drained = trio.Event(), trio.Event()
+        self._told: tuple[BrokerConfig, Mapping[str, str], TopicConfig] | None = None
+        """The settings of the topic opened last: its other partitions have the same."""
+        self.troubles = Troubles()
         self._on_disk: dict[TopicPartition, DataDirectory] = {}
         for directory in directories:
             remove_unfinished(directory)
             self.doomed += ((0, directory, folder) for folder in directory.leftovers())
             for key in directory.partitions():
+                if key[0] == METADATA_TOPIC:
+                    continue  # Apache Kafka's own metadata, should it want its directory back
                 if key in self._on_disk:  # we ended while it changed over, and both are complete
                     self._put_aside(directory, key)
                 else:
@@ -61,6 +99,7 @@ class Replicas:
 
     def apply(self, before: Image, image: Image) -> None:
         """Take over what has changed between two images."""
+        self._opened_now = 0
         for name, old in before.topics.items():
             new = image.topics.get(name)
             if new is None or new.id != old.id:
@@ -68,8 +107,8 @@ class Replicas:
         for name, topic in image.topics.items():
             if before.topics.get(name) is not topic:
                 self._update(topic, image)
-        if before.configs is not image.configs:
-            self.reconfigure(image)
+        if before.configs is not image.configs or self._applied is not self._config():
+            self._reconfigure(before, image)
 
     def _update(self, topic: Topic, image: Image) -> None:
         for index, state in enumerate(topic.partitions):
@@ -77,22 +116,74 @@ class Replicas:
                 continue
             found = self.partitions.get((topic.name, index))
             if found is None:
-                try:
-                    found = self._open(topic, index, image)
-                except OSError as error:
-                    logger.error("%s-%d is offline: %s", topic.name, index, error)
+                if self.in_pieces and self._opened_now >= AT_ONCE:
+                    self.opening[topic.name, index] = None
+                    self._stirred.set()
                     continue
-                except Exception:  # what its files hold must not keep all the others from being opened
-                    logger.exception("%s-%d is offline", topic.name, index)
-                    continue
-            if found.state is not state:
+                self._opened_now += 1
+                found = self._try_to_open(topic, index, image)
+            if found is not None and found.state is not state:
                 found.become(state)
+
+    async def open_the_rest(self, image: Callable[[], Image], turns: Turns, opened: Callable[[], None]) -> None:
+        """Never ends: opens what had to wait, in pieces; `opened` is called when all are."""
+        while True:
+            await self._stirred.wait()
+            self._stirred = trio.Event()
+            pace = turns.pace()
+            while self.opening:
+                key = next(iter(self.opening))
+                topic, state = image().topics.get(key[0]), image().partition(*key)
+                if topic is not None and state is not None and self._node_id in state.replicas:
+                    found = self.partitions.get(key) or self._try_to_open(topic, key[1], image())
+                    if found is not None:
+                        found.become(state)
+                del self.opening[key]
+                await pace.step()
+            opened()
+            self._drained.set()
+            self._drained = trio.Event()
+
+    async def opened(self, topic: Topic) -> None:
+        """Returns when none of its partitions waits for its turn any more."""
+        while any((topic.name, index) in self.opening for index in range(len(topic.partitions))):
+            await self._drained.wait()
+
+    def _try_to_open(self, topic: Topic, index: int, image: Image) -> Partition | None:
+        """None if that cannot be, for now or for good: it must not keep all the others from being opened."""
+        key = (topic.name, index)
+        before = self.unopened.pop(key, None)
+        try:
+            return self._open(topic, index, image)
+        except OSError as error:
+            pause_ms = FIRST_PAUSE_MS if before is None else min(before.pause_ms * 2, LONGEST_PAUSE_MS)
+            self.unopened[key] = Attempt(self._clock_ms() + pause_ms, pause_ms, error)
+            if before is None or before.error.errno != error.errno:
+                logger.error("%s-%d is offline until it can be opened: %s", *key, error)
+        except Exception:  # it is what its files hold, and will hold
+            logger.exception("%s-%d is offline", *key)
+        return None
+
+    def open_what_could_not_be(self, image: Image) -> bool:
+        """Try again those whose time has come; whether any is open now."""
+        opened = False
+        now_ms = self._clock_ms()
+        for key in [key for key, attempt in self.unopened.items() if attempt.at_ms <= now_ms]:
+            topic, state = image.topics.get(key[0]), image.partition(*key)
+            if topic is None or state is None:
+                del self.unopened[key]
+            elif (found := self._try_to_open(topic, key[1], image)) is not None:
+                logger.warning("%s-%d could be opened", *key)
+                found.become(state)
+                opened = True
+        return opened
 
     def _open(self, topic: Topic, index: int, image: Image) -> Partition:
         key = (topic.name, index)
         home = self._on_disk.get(key) or self._least_filled()
-        config = self._config().topic(image.config("topics", topic.name))
-        jitter = self._chance.randrange(config["segment.jitter.ms"]) if config["segment.jitter.ms"] else 0
+        config = self._config_of(image.config("topics", topic.name))
+        most = min(config["segment.jitter.ms"], config["segment.ms"])  # a broker may be told any number
+        jitter = self._chance.randrange(most) if most > 0 else 0
         log = home.open_log(topic.name, index, config.log_config(jitter), self._clock_ms(), topic.id)
         if log.topic_id is not None and log.topic_id != topic.id:
             # Files of an earlier topic of that name: it was deleted while we were not looking.
@@ -106,16 +197,38 @@ class Replicas:
         self._homes[key] = home
         return partition
 
+    def _config_of(self, overrides: Mapping[str, str]) -> TopicConfig:
+        config = self._config()
+        if self._told is None or self._told[0] is not config or self._told[1] is not overrides:
+            self._told = config, overrides, config.topic(overrides)
+        return self._told[2]
+
     def _least_filled(self) -> DataDirectory:
         """The working directory with the fewest partitions, as Kafka chooses."""
         working = [each for each in self.directories if each.failed is None]
         if not working:
             raise OSError("no data directory works any more")
-        homes = list(self._homes.values())
-        return min(working, key=homes.count)
+        if len(working) == 1:
+            return working[0]
+        filled = Counter(self._homes.values())
+        return min(working, key=lambda each: filled[each])
+
+    def try_out(self) -> None:
+        """Raises what keeps the directory that would have the next partition from being written to."""
+        home = self._least_filled()
+        home.fail_if_gone()
+        if home.failed is not None:
+            raise home.failed
+        try:
+            home.try_out()
+        except OSError as error:
+            if not passes(error):
+                home.fail(error)
+            raise
 
     def _remove(self, topic: Topic) -> None:
         for index in range(len(topic.partitions)):
+            self.unopened.pop((topic.name, index), None)
             partition = self.partitions.pop((topic.name, index), None)
             if partition is None:
                 continue
@@ -135,16 +248,23 @@ class Replicas:
         if folder is not None:
             self.doomed.append((self._clock_ms() + delay_ms, home, folder))
 
-    def reconfigure(self, image: Image) -> None:
-        """Settings have changed, of topics or of the broker."""
-        broker_config = self._config()
-        by_topic: dict[str, list[Partition]] = {}
-        for partition in self:
-            by_topic.setdefault(partition.topic, []).append(partition)
-        for name, partitions in by_topic.items():
-            config = broker_config.topic(image.config("topics", name))
-            for partition in partitions:
-                wanted = config.log_config(partition.log.config.segment_jitter_ms)
+    def _reconfigure(self, before: Image, image: Image) -> None:
+        """Settings have changed, of topics or of the broker.  Most topics have none of their own: what their logs have
+        to know is worked out once for all that are alike."""
+        everybody, self._applied = self._applied is not self._config(), self._config()
+        alike: dict[frozenset[tuple[str, str]], TopicConfig] = {}
+        logs: dict[tuple[TopicConfig, int], LogConfig] = {}
+        for name, topic in image.topics.items():
+            overrides = image.config("topics", name)
+            if not everybody and overrides is before.config("topics", name):
+                continue
+            setting = frozenset(overrides.items())
+            config = alike.get(setting) or alike.setdefault(setting, self._applied.topic(overrides))
+            for index in range(len(topic.partitions)):
+                if (partition := self.partitions.get((name, index))) is None:
+                    continue
+                kind = (config, partition.log.config.segment_jitter_ms)
+                wanted = logs.get(kind) or logs.setdefault(kind, config.log_config(kind[1]))
                 if wanted != partition.log.config:
                     partition.log.config = wanted
                 partition.min_isr = config["min.insync.replicas"]
@@ -207,10 +327,28 @@ class Replicas:
         }
 
     def failed(self, partition: Partition, error: OSError) -> None:
-        """A disk has failed: everything on it is offline."""
+        """The disk has refused something: judge what that costs.
+
+        Nothing, if it passes; this partition, if its files were taken away; otherwise the disk has failed, and
+        everything on it is offline.
+        """
         home = self._homes.get(partition.key)
-        if home is not None:
+        if home is None:
+            return
+        if passes(error):
+            # A log that has failed by it, in an fsync, has said so itself.
+            if partition.log.failed is not error and self.troubles.news(home.path, error.errno, self._clock_ms()):
+                logger.error("%s: cannot be written to for now: %s", home.path, error.strerror)
+        elif isinstance(error, FileNotFoundError) and home.is_there():
+            partition.log.fail(error)
+        elif home.failed is None:
             home.fail(error, self.logs_in(home).values())
+
+    @property
+    def none_left(self) -> OSError | None:
+        """Why no directory works any more, if so."""
+        failures = [each.failed for each in self.directories]
+        return failures[-1] if all(failures) else None
 
     def close(self, broker_epoch: int) -> None:
         for directory in self.directories:
@@ -219,5 +357,5 @@ class Replicas:
                 try:
                     directory.save_high_watermarks(self.high_watermarks_in(directory))
                 except OSError as error:
-                    directory.fail(error)
+                    directory.fail(error)  # even if it passes: there is no later
             directory.close(logs, clean=True, now_ms=self._clock_ms(), broker_epoch=broker_epoch)

@@ -3,23 +3,30 @@
 What may take long runs in threads, on files that nobody writes; deciding and adopting the result happen here.
 """
 
+import errno
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 
 import trio
 
 from trilogue.broker.names import TopicPartition
 from trilogue.broker.partitions.partition import Partition
 from trilogue.broker.partitions.replicas import Replicas
-from trilogue.broker.partitions.troubles import Troubles
 from trilogue.storage import cleaner
 from trilogue.storage.directory import DataDirectory
 from trilogue.storage.log import Log
 
 logger = logging.getLogger(__name__)
 
+TOGETHER = 100
+"""So many partitions are looked at before others have a turn: it takes less than a millisecond."""
+
 RETENTION, FLUSHING, COMPACTION = "retention", "flushing", "compaction"
+
+PARTITIONS_PER_TURN = 1000
+"""So many are looked at in well under a millisecond."""
 
 
 class Upkeep:
@@ -29,11 +36,14 @@ class Upkeep:
         """How many flushes are on their way."""
         self._saved: dict[str, object] = {}
         """By directory, what the last checkpoint said."""
-        self.troubles = Troubles()
+        self.troubles = replicas.troubles
+        self._looked_at: dict[TopicPartition, int] = {}
+        """Where each log ended when it was last seen that its files are there."""
 
     @contextmanager
     def _only(self, work: str, partition: Partition) -> Iterator[None]:
-        """Whatever goes wrong costs this partition and nobody else.  A disk that fails takes more along."""
+        """Whatever goes wrong costs this partition and nobody else.  A disk that fails takes more along; what passes
+        costs nothing, and is tried the next time: retention is what makes room on a full disk."""
         try:
             yield
         except OSError as error:
@@ -73,22 +83,28 @@ class Upkeep:
 
     async def flush_due(self) -> None:
         """fsync what flush.messages and flush.ms ask for, and segments that are finished."""
-        for partition in list(self._replicas):
+        for number, partition in enumerate(list(self._replicas)):
             if not self.troubles.rests(FLUSHING, partition.key, self._clock_ms()):
                 with self._only(FLUSHING, partition):
                     if partition.log.flush_due(self._clock_ms()):
                         await self.flush(partition)
+            if number % TOGETHER == 0:
+                await trio.lowlevel.checkpoint()
 
     async def flush(self, partition: Partition) -> None:
         log = partition.log
         self.flushing += 1
         try:
             flush = log.start_flush()
-            await trio.to_thread.run_sync(flush.run)
+            try:
+                await trio.to_thread.run_sync(flush.run)
+            except OSError as error:
+                log.flush_failed(error)
+                raise
             log.finish_flush(flush, self._clock_ms())
         except OSError as error:
-            log.fail(error)
             self._replicas.failed(partition, error)
+            raise
         finally:
             self.flushing -= 1
 
@@ -102,7 +118,7 @@ class Upkeep:
                 plan = cleaner.plan(log, self._clock_ms(), partition.high_watermark)
                 if plan is None:
                     continue
-                cleaned = await trio.to_thread.run_sync(plan.run)
+                cleaned = await trio.to_thread.run_sync(partial(plan.run, stop=ends_when_cancelled))
                 if partition.log is log and partition.key not in self._replicas.moves:  # else the next round will
                     cleaner.adopt(log, cleaned, self._clock_ms())
 
@@ -123,7 +139,46 @@ class Upkeep:
                 await trio.to_thread.run_sync(save, directory, logs, reached)
                 self._saved[directory.path] = state
             except OSError as error:
-                directory.fail(error, logs.values())
+                directory.fail_if_gone()
+                if directory.failed is not None:
+                    directory.fail(directory.failed, logs.values())
+                elif self.troubles.news(f"checkpoint of {directory.path}", error.errno, self._clock_ms()):
+                    logger.error("%s: no checkpoint for now: %s", directory.path, error.strerror)
+
+    async def look(self) -> None:
+        """Notice what nobody tells us: directories that are gone, logs that have failed under somebody's write, and
+        logs whose files are gone.  Of the last only those that were written to: the others lose nothing by waiting."""
+        for directory in self._replicas.directories:
+            directory.fail_if_gone()
+            if directory.failed is not None:
+                directory.fail(directory.failed, self._replicas.logs_in(directory).values())
+        written: list[tuple[Partition, Log]] = []
+        looked_at, self._looked_at = self._looked_at, {}
+        for number, partition in enumerate(list(self._replicas)):
+            log = partition.log
+            self._looked_at[partition.key] = log.end_offset
+            if log.failed is not None:
+                self._replicas.failed(partition, log.failed)
+            elif looked_at.get(partition.key) != log.end_offset:
+                written.append((partition, log))
+            if number % PARTITIONS_PER_TURN == PARTITIONS_PER_TURN - 1:
+                await trio.lowlevel.checkpoint()
+        if written:
+            for partition, log in await trio.to_thread.run_sync(without_files, written):
+                # Meanwhile it may have been deleted, moved or begun another segment: then it is not where it was.
+                if self._replicas.find(*partition.key) is partition and partition.log is log and not log.is_there():
+                    log.fail(FileNotFoundError(errno.ENOENT, "its files were removed under us", log.path))
+
+
+def without_files(written: Iterable[tuple[Partition, Log]]) -> list[tuple[Partition, Log]]:
+    """Runs in a thread: a slow disk must not hold the loop."""
+    return [(partition, log) for partition, log in written if not log.is_there()]
+
+
+def ends_when_cancelled() -> bool:
+    """For work in a thread, between two pieces: raises `trio.Cancelled` when whoever waits for it is to end."""
+    trio.from_thread.check_cancelled()
+    return False
 
 
 def save(

@@ -20,6 +20,8 @@ def led_partition(broker: Broker, peer: Peer | None, operation: Operation, topic
     """The partition, if we lead it; raises what a client hears otherwise."""
     found = broker.replicas.partitions.get((topic, index))
     if found is None:
+        if (topic, index) in broker.replicas.unopened:
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic}-{index} is offline")
         raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if not found.leads:
         found.check_leader()

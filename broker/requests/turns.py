@@ -6,14 +6,19 @@ client waits for one piece of others' work, however many they are and however mu
 
 from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import trio
 
 from trilogue.broker.requests.later import Later, settled
+from trilogue.storage.validation import QUICK_BYTES
 
 PIECE_SECONDS = 0.002
 """From then on work is long.  A turn of all the others costs a tenth of this."""
+
+THREADS = 2
+"""For work that cannot be done in pieces.  Each of them takes the interpreter from the loop for half a millisecond at a
+time, so that more would be felt; with one, a client with much to do would keep all the others waiting."""
 
 PIECE_BYTES = 1 << 20
 """And so are answers, which wait in memory until they are sent."""
@@ -28,11 +33,18 @@ class Turns:
 
     def __init__(self) -> None:
         self._line = trio.Lock()
+        self._threads = trio.CapacityLimiter(THREADS)
+        self.room = bytearray(QUICK_BYTES)
+        """Where the loop inflates what it looks at.  The next that it looks at goes there, too."""
 
     async def next(self) -> None:
         """Wait until everybody else has had a turn, and whoever waits here longer."""
         async with self._line:
             await trio.lowlevel.checkpoint()
+
+    async def in_thread(self, do: Callable[..., R], *given: Any) -> R:
+        """What `do` answers, which touches nothing that the loop owns."""
+        return await trio.to_thread.run_sync(do, *given, limiter=self._threads)
 
     def pace(self) -> "Pace":
         return Pace(self)

@@ -205,7 +205,10 @@ def test_a_store_that_is_not_the_partitions_own(tmp_path, refused):
 
     ours.write_bytes(b"")
     said = refused("--data", str(tmp_path / "ours"), "--port", "0")
-    assert said == f"{ours} is empty, and there are partitions beside it: bring back the one they belong to"
+    assert said == (
+        f"{ours} is empty, and there are partitions beside it: bring back the one they belong to, choose another "
+        "directory with --data, or have their topics made again from what lies there with --adopt"
+    )
     assert (tmp_path / "ours" / "orders-0").is_dir()
 
 
@@ -227,7 +230,10 @@ def test_a_directory_of_apache_kafkas(tmp_path, refused):
 
     said = refused("--data", str(tmp_path), "--port", "0")
 
-    assert said == f"there are partitions in {tmp_path}, but no metadata.sqlite: choose another with --data"
+    assert said == (
+        f"there are partitions in {tmp_path}, but no metadata.sqlite: choose another with --data, or have their topics "
+        "made again from what lies there with --adopt"
+    )
     assert (tmp_path / "orders-0").is_dir()
 
 

@@ -72,10 +72,6 @@ class Known(NamedTuple):
 
 KNOWN = [
     Known(
-        r"Produce \| wrong_records: (gzip|zstd) that is not \| .*",
-        "we do not inflate what producers send, unless something depends on it (storage/validation.py)",
-    ),
-    Known(
         r"Produce \| in_transactions: .* \| .*\.log_start_offset",
         "a fenced producer: Kafka finds out before it looks for the log, we while we write",
     ),

@@ -11,6 +11,7 @@ from trilogue.storage.cleaner import Cleaned, Interrupted
 from trilogue.storage.config import FOREVER
 from trilogue.storage.log import Log
 from trilogue.storage.tests.making import NOW, end, idempotent, keyed, opened, records
+from trilogue.wire.records import HEADER_SIZE, checksum
 
 SETTINGS = {
     "compact": True,
@@ -228,3 +229,23 @@ def test_crash_in_the_swap_leaves_old_or_new(tmp_path: Path, step: int, monkeypa
     assert offsets == sorted(set(offsets))
     assert not [name for name in os.listdir(again.path) if name.endswith((names.SWAP, names.CLEANED, names.DELETED))]
     put(again, b"k", b"goes on")
+
+
+def test_what_a_producer_signed_and_is_no_records_stays_and_the_rest_is_compacted(tmp_path: Path):
+    """A topic that was not compacted has taken it; damage on the disk is another matter, and ends the round."""
+    log = filled(tmp_path / "t-0", 8, compact=False)
+    rubbish = bytearray(keyed([(b"key %d" % number, b"value") for number in range(10)], NOW))
+    rubbish[HEADER_SIZE:] = b"\x93" * (len(rubbish) - HEADER_SIZE)
+    rubbish[17:21] = checksum(memoryview(rubbish)[21:]).to_bytes(4, "big")
+    log.append_as_leader(memoryview(rubbish), leader_epoch=0, now_ms=NOW)
+    log.close(clean=True)
+    log = opened(tmp_path / "t-0", clean=True, **SETTINGS)  # type: ignore[arg-type]
+    for number in range(8):
+        put(log, b"k%d" % (number % 4), b"new %d" % number)
+    log.roll(NOW)
+    put(log, b"x", b"active")
+
+    clean(log)
+
+    sizes = [(batch.header.base_offset, batch.header.count) for batch in log.batches(0)]
+    assert sizes == [(8, 10), (22, 1), (23, 1), (24, 1), (25, 1), (26, 1)]

@@ -40,8 +40,8 @@ LAYERS = [
     {"groups", "transactions"},
     {"broker.py"},
     {"requests"},
-    {"network", "coordinators", "watchdog.py"},
-    {"apis", "joining.py"},
+    {"network", "coordinators", "stacks.py", "watchdog.py"},
+    {"apis", "adoption.py", "joining.py"},
     {"server.py"},
 ]
 LEVEL = {Path("broker", name): level for level, names in enumerate(LAYERS) for name in names}

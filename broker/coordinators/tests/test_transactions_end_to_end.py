@@ -4,6 +4,7 @@ import contextlib
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from trilogue.broker.broker import Broker
+from trilogue.broker.cluster.local import LocalStore
 from trilogue.broker.config import DEVELOPMENT, BrokerConfig
 from trilogue.broker.coordinators.markers import AT_ONCE
 from trilogue.broker.requests.peer import Peer
@@ -128,7 +130,7 @@ async def state_of(broker: Broker, name: str) -> tuple[str, int]:
 def test_time_aborts_what_takes_too_long_and_forgets_who_is_silent():
     async def main() -> None:
         async with trio.open_nursery() as nursery:
-            server = await nursery.start(serve, config)
+            server = await nursery.start(partial(serve, config, store=LocalStore()))
             broker = server.broker
             await ask(broker, create("orders"), 5)
             await ask(broker, find("shop"), 2)
@@ -199,10 +201,12 @@ async def living(folder: Path) -> AsyncIterator[Broker]:
     config = BrokerConfig.parse(
         {**DEVELOPMENT, **NO_THREADS, "listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(folder)}
     )
+    store = LocalStore(folder / "metadata.sqlite", synced=False)
     async with trio.open_nursery() as nursery:
-        server = await nursery.start(serve, config)
+        server = await nursery.start(partial(serve, config, store=store))
         yield server.broker
         server.stop()
+    store.close()
 
 
 async def begun(broker: Broker, *places: tuple[str, int]) -> InitProducerIdResponse:

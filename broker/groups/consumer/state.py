@@ -12,6 +12,7 @@ from trilogue.broker.groups.consumer.member import (
     removal,
 )
 from trilogue.broker.groups.offsets import Committed
+from trilogue.broker.groups.patterns import shared
 from trilogue.broker.groups.world import World
 from trilogue.broker.machines.effects import Put
 from trilogue.broker.names import TopicIdPartition
@@ -238,7 +239,7 @@ class ConsumerState:
                 self._replay_assignment(key.member_id, value)  # type: ignore[arg-type]
             case ConsumerGroupRegularExpressionKey():
                 if isinstance(value, ConsumerGroupRegularExpressionValue):
-                    self.patterns[key.regular_expression] = frozenset(value.topics)
+                    self.patterns[key.regular_expression] = shared(value.topics)
                 else:
                     self.patterns.pop(key.regular_expression, None)
 

@@ -17,6 +17,7 @@ from trilogue.broker.machines.effects import Put
 from trilogue.broker.names import TopicIdPartition
 
 Members = Mapping[str, ConsumerMember]
+NOTHING: frozenset[str] = frozenset()
 
 
 def next_epoch(group: ConsumerState, members: Members, world: World, *, changed: bool, puts: list[Put]) -> int:
@@ -24,11 +25,10 @@ def next_epoch(group: ConsumerState, members: Members, world: World, *, changed:
     image, now_ms = world.image, world.clock()
     patterns = matched(members, image)
     for pattern, found in patterns.items():
-        if group.patterns.get(pattern) != found:
+        if (before := group.patterns.get(pattern)) is not found and before != found:  # as a rule they share one set
             puts.append(group.put_pattern(pattern, found, now_ms))
     puts += [group.put_pattern(each, None, now_ms) for each in group.patterns if each not in patterns]
-    topics = set().union(*(each.topics | patterns.get(each.regex, frozenset()) for each in members.values()))
-    metadata_hash = fingerprint(topics, image)
+    metadata_hash = fingerprint(set().union(*subscriptions(members, patterns).values()), image)
     if not changed and metadata_hash == group.metadata_hash:
         return group.epoch
     puts.append(group.put_epoch(group.epoch + 1, metadata_hash))
@@ -40,13 +40,22 @@ def shares(
 ) -> Mapping[str, Collection[TopicIdPartition]]:
     """The target assignment, by member.  `before` is the one so far."""
     patterns = matched(members, image)
-    wanted = {each.id: each.topics | patterns.get(each.regex, frozenset()) for each in members.values()}
+    wanted = subscriptions(members, patterns)
+    ids = {both: frozenset(partition_counts(topics, image)) for both, topics in wanted.items()}
     subscribers = [
-        Subscriber(each.id, each.instance_id, frozenset(partition_counts(wanted[each.id], image)))
+        Subscriber(each.id, each.instance_id, ids[each.topics, patterns.get(each.regex, NOTHING)])
         for each in members.values()
     ]
     partitions = partition_counts(sorted(set().union(*wanted.values())), image)
     return ASSIGNORS[assignor](Task(subscribers, partitions, before))
+
+
+def subscriptions(
+    members: Members, patterns: Mapping[str, frozenset[str]]
+) -> dict[tuple[frozenset[str], frozenset[str]], frozenset[str]]:
+    """All topics, for every two of names and of what a pattern matches: once for all members that have the same."""
+    both = {(each.topics, patterns.get(each.regex, NOTHING)) for each in members.values()}
+    return {(names, found): names | found for names, found in both}
 
 
 def matched(members: Members, image: Image) -> dict[str, frozenset[str]]:

@@ -2,11 +2,13 @@
 
 import contextlib
 import inspect
+from functools import partial
 
 import trio
 from trio.testing import MockClock
 
 from trilogue.broker.cluster.decisions import NewTopic
+from trilogue.broker.cluster.local import LocalStore
 from trilogue.broker.config import DEVELOPMENT, BrokerConfig
 from trilogue.broker.groups.subscription import write_assignment
 from trilogue.broker.groups.tests.stage import subscription
@@ -43,8 +45,10 @@ class Asker:
 async def running(folder, **settings):
     given = {name.replace("_", "."): value for name, value in settings.items()}
     config = {**DEVELOPMENT, **NO_THREADS, "listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(folder), **given}
+    folder.mkdir(exist_ok=True)
+    store = LocalStore(folder / "metadata.sqlite", synced=False)
     async with trio.open_nursery() as nursery:
-        server = await nursery.start(serve, BrokerConfig.parse(config))
+        server = await nursery.start(partial(serve, BrokerConfig.parse(config), store=store))
         broker = server.broker
         ask = Asker(broker)
         await ask(FindCoordinatorRequest(key="g", key_type=0), 3)
@@ -52,6 +56,7 @@ async def running(folder, **settings):
             await broker.controller.create_topic(NewTopic("t", 2, 1, {}, {}), (1, 1))
         yield ask
         server.stop()
+    store.close()
 
 
 def in_jumping_time(story, *arguments):

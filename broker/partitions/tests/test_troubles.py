@@ -1,6 +1,6 @@
 """What fails is left alone for a while that grows, and counted."""
 
-from trilogue.broker.partitions.troubles import FIRST_PAUSE_MS, LONGEST_PAUSE_MS, Troubles
+from trilogue.broker.partitions.troubles import FIRST_PAUSE_MS, LONGEST_PAUSE_MS, SAID_AGAIN_MS, Troubles
 
 T0, T1 = ("t", 0), ("t", 1)
 
@@ -25,3 +25,14 @@ def test_it_rests_longer_each_time_until_it_succeeds():
     troubles.succeeded("compaction", T0)
     assert not troubles.rests("compaction", T0, 0)
     assert troubles.failed("compaction", T0, 0) == FIRST_PAUSE_MS
+
+
+def test_what_has_not_passed_is_said_again_after_a_while():
+    troubles = Troubles()
+    assert troubles.news("/data", 28, 1000)
+
+    assert not troubles.news("/data", 28, 1000 + SAID_AGAIN_MS - 1)
+    assert troubles.news("/data", 24, 1000)
+    assert troubles.news("/other", 28, 1000)
+    assert troubles.news("/data", 28, 1000 + SAID_AGAIN_MS)
+    assert troubles.news("/data", 28, 0), "the clock was put back"

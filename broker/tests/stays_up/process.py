@@ -192,6 +192,11 @@ class Process:
         self.stop()
         self.start()
 
+    def restart_with(self, **settings: str) -> None:
+        """With other settings than before."""
+        self.settings |= {name.replace("_", "."): value for name, value in settings.items()}
+        self.restart()
+
     def log(self) -> str:
         return (self.folder / "broker.log").read_text(errors="replace")
 
