@@ -110,6 +110,7 @@ class RemoteSession:
         """The journal is what ZooKeeper has."""
         self._account: Account | None = None
         self._brokers: set[str] = set()
+        """All we have ever announced: of one that came and went between two looks its journal has told us."""
         self._given: dict[str, tuple[int, int]] | None = None
         """What those who follow us have been given last: nodes, and which change of them."""
         self._cluster: bytes | None = None
@@ -297,8 +298,7 @@ class RemoteSession:
             if got[path] is None:
                 raise Refused(f"{self._ensemble}: somebody has deleted {path}")
         if IDS in got:
-            before, self._brokers = self._brokers, {BROKERS + name for name in got[IDS]}
-            self._announce(before | self._brokers)
+            self._announce({*self._brokers, *(BROKERS + name for name in got[IDS])})
         if CONTROLLER in got:
             self._announce([CONTROLLER])
         if CHANGES in got:
@@ -376,7 +376,9 @@ class RemoteSession:
         return nodes
 
     def _announce(self, paths: Iterable[str]) -> None:
-        self._changes.update(paths)
+        news = set(paths)
+        self._brokers.update(path for path in news if path.startswith(BROKERS))
+        self._changes |= news
         if self._changes:
             self._stirred.set()
 
