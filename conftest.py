@@ -1,11 +1,13 @@
 """What all tests share: real Java where it is there, and hypothesis' two paces."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import jars
 import pytest
 from hypothesis import settings
+from zookeeper import JARS as ZOOKEEPER_JARS
+from zookeeper import ZooKeeper
 
 settings.register_profile("house", deadline=None, print_blob=True)
 settings.load_profile("house")
@@ -20,6 +22,22 @@ def java() -> Callable[..., list[str]]:
         return ["java", "-Xshare:auto", "-XX:+UseSerialGC", "-cp", path, main, *args]
 
     return command
+
+
+@pytest.fixture(scope="session")
+def zookeeper(tmp_path_factory) -> Iterator[ZooKeeper]:
+    """One for all tests: each has a path of its own there."""
+    classpath(ZOOKEEPER_JARS)
+    with ZooKeeper(tmp_path_factory.mktemp("zookeeper")) as running:
+        yield running
+
+
+@pytest.fixture
+def own_zookeeper(tmp_path) -> Iterator[ZooKeeper]:
+    """One for a single test, which may do with it as it likes."""
+    classpath(ZOOKEEPER_JARS)
+    with ZooKeeper(tmp_path / "zookeeper") as running:
+        yield running
 
 
 def classpath(jar_set: str) -> str:

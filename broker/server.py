@@ -21,11 +21,20 @@ import trio
 from trilogue.broker.adoption import adopt
 from trilogue.broker.broker import Broker
 from trilogue.broker.clock import Clock
-from trilogue.broker.cluster.image import CLUSTER_ID, Endpoint, Image, broker_json, broker_path, to_json
+from trilogue.broker.cluster.image import (
+    CLUSTER_ID,
+    Endpoint,
+    Image,
+    broker_json,
+    broker_path,
+    registered_directories,
+    to_json,
+)
 from trilogue.broker.cluster.local import LocalStore, stored_cluster_id
-from trilogue.broker.cluster.store import Create, Session
+from trilogue.broker.cluster.store import UNREACHED, Conflict, Create, Refused, Session
 from trilogue.broker.config import BrokerConfig
 from trilogue.broker.coordinators.markers import carry_markers
+from trilogue.broker.joining import ensemble_of, join
 from trilogue.broker.network.listeners import CannotStart, Listener, close_listeners, open_listeners
 from trilogue.broker.network.transport import open_transport
 from trilogue.broker.requests import registry
@@ -54,6 +63,10 @@ SHORTEST_INTERVAL = 0.01
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
 """Seconds until a task of ours that has failed is begun again."""
 
+REGISTRATIONS_MAX = 20
+PATIENCE = 1.5
+"""How much longer than its session's time-out a run that was killed may stay registered: servers look now and then."""
+
 FIRST_NODE_ID = 1
 """Of a broker that is not told who it is."""
 
@@ -69,6 +82,8 @@ class Server:
         self.broker, self.listeners = broker, listeners
         self.stopped = trio.Event()
         self.stop_asked = trio.Event()
+        self.registered_epoch = 0
+        """Of the session in which the cluster has been told of us."""
         self.lost: OSError | None = None
         """Why we end of ourselves, if so: there is nothing left to write to."""
 
@@ -105,21 +120,15 @@ async def serve(
 ) -> None:
     """Be a broker until `Server.stop` is called.  `started` is called, with the server, when the first client may come.
 
-    `store` is for brokers that share one in a process; without it the broker keeps its own beside its data.  `adopting`
-    takes up partitions that the store knows nothing of.
+    `store` is for brokers that share one in a process; without it, and without ZooKeeper, the broker keeps its own
+    beside its data.  `adopting` takes up partitions that the store knows nothing of.
     """
     registry.load()
     clock, chance = clock or Clock(), chance or random.SystemRandom()
     async with AsyncExitStack() as ending:  # what was opened last is closed first
         listeners = open_listeners(config)
         ending.callback(close_listeners, listeners)
-        home = open_home(config, chance)
-        own = None
-        if store is None:
-            store = own = open_store(home, adopting=adopting)
-            ending.callback(store.close)
-        session = store.session()
-        ending.push_async_callback(end_session, session)
+        home, session, own = await open_session(config, store, chance, ending, adopting=adopting)
         try:
             await introduce_cluster(session, home.cluster_id)
             if adopting:
@@ -141,7 +150,10 @@ async def serve(
             server = Server(broker, listeners)
             ending.callback(close_logs, broker)
             tasks.start_soon(supervised, "looking after the disks", partial(look_after_disks, server, own))
-            await live(server, ending, task_status)
+            try:
+                await live(server, ending, task_status)
+            except (Refused, *UNREACHED) as problem:  # before the first client came
+                raise CannotStart(str(problem)) from None
             tasks.cancel_scope.cancel()
     server.stopped.set()
     if server.lost is not None:
@@ -157,7 +169,7 @@ async def live(server: Server, ending: AsyncExitStack, task_status: trio.TaskSta
     except OSError as error:
         raise cannot_begin(broker.replicas.directories, error) from None
     for name, work in (
-        ("the watchdog", Watchdog().run),
+        ("the watchdog", Watchdog(broker.view.session).run),
         ("groups", broker.groups.run),
         ("transactions", broker.transactions.run),
         ("following the store", broker.view.follow),
@@ -170,6 +182,7 @@ async def live(server: Server, ending: AsyncExitStack, task_status: trio.TaskSta
     except OSError as error:
         raise cannot_begin(broker.replicas.directories, error) from None
     broker.replicas.in_pieces = True
+    tasks.start_soon(supervised, "staying registered", partial(stay_registered, server))
     async with trio.open_nursery() as connections:
         transport = open_transport(broker, connections)
         ending.callback(transport.close)
@@ -263,13 +276,40 @@ class Home(NamedTuple):
     directories: list[DataDirectory]
 
 
-def open_home(config: BrokerConfig, chance: random.Random) -> Home:
+async def open_session(
+    config: BrokerConfig, store: LocalStore | None, chance: random.Random, ending: AsyncExitStack, *, adopting: bool
+) -> tuple[Home, Session, LocalStore | None]:
+    """The directories and the store, one after the other: each says which cluster the other has to be of.
+
+    The last of the answer is the store, if it is in our own directories.
+    """
+    ensemble = ensemble_of(config) if store is None else None
+    if ensemble is not None:
+        if adopting:
+            raise CannotStart("--adopt is for a broker that keeps its metadata itself, and not in ZooKeeper")
+        remote, cluster_id = await join(ensemble, known_cluster_id(data_paths(config)), chance, ending)
+        return open_home(config, chance, cluster_id), remote, None
+    home = open_home(config, chance)
+    own = None
+    if store is None:
+        store = own = open_store(home, adopting=adopting)
+        ending.callback(store.close)
+    session = store.session()
+    ending.push_async_callback(end_session, session)
+    return home, session, own
+
+
+def data_paths(config: BrokerConfig) -> Sequence[str]:
+    return config["log.dirs"] or config["log.dir"]  # type: ignore[no-any-return]
+
+
+def open_home(config: BrokerConfig, chance: random.Random, cluster_id: str | None = None) -> Home:
     node_id = config["node.id"] if config["node.id"] >= 0 else FIRST_NODE_ID
-    paths = config["log.dirs"] or config["log.dir"]
+    paths = data_paths(config)
     pool = OpenFiles(awake_files())
     refuse_twins(paths)
     try:
-        cluster_id = known_cluster_id(paths) or stored_cluster_id(Path(paths[0], METADATA_FILE))
+        cluster_id = cluster_id or known_cluster_id(paths) or stored_cluster_id(Path(paths[0], METADATA_FILE))
         cluster_id = cluster_id or uuid_text(chance.randbytes(16))
         directories = [
             DataDirectory(path, cluster_id=cluster_id, node_id=node_id, new_id=chance.randbytes(16), pool=pool)
@@ -381,11 +421,57 @@ async def introduce_cluster(session: Session, cluster_id: str) -> None:
 
 async def register(server: Server) -> None:
     """From here on the cluster counts on us: leaders may be elected.  Returns when we know what we lead."""
-    broker = server.broker
+    broker, session = server.broker, server.broker.view.session
     endpoints = [Endpoint(*each.endpoint) for each in server.listeners]
-    me = broker_json(endpoints, broker.config["broker.rack"])
-    await broker.view.session.commit([Create(broker_path(broker.node_id), me, ephemeral=True)])
+    directories = [uuid_text(each.id) for each in broker.replicas.directories]
+    me = broker_json(endpoints, broker.config["broker.rack"], directories)
+    for _ in range(REGISTRATIONS_MAX):
+        epoch = session.epoch
+        try:
+            await session.commit([Create(broker_path(broker.node_id), me, ephemeral=True)])
+        except Conflict:
+            if not await session.owns(broker_path(broker.node_id)):
+                await until_former_run_is_gone(broker, directories)
+                continue
+        if session.epoch == epoch:  # otherwise it may have ended with the session before
+            break
+    else:
+        raise CannotStart(f"broker {broker.node_id} comes and goes in the store faster than we can register")
+    server.registered_epoch = epoch
     await broker.view.until(lambda image: image.controller != -1 and knows_its_part(broker.node_id, image))
+
+
+async def until_former_run_is_gone(broker: Broker, directories: Sequence[str]) -> None:
+    """Somebody is registered as us.  A run of ours that was killed stays so until its session ends; we have its
+    directories, and with them the proof that it is dead."""
+    session = broker.view.session
+    node = await session.read(broker_path(broker.node_id))
+    if node is None:
+        return
+    if registered_directories(node.data) == directories and session.timeout_seconds:
+        patience = PATIENCE * session.timeout_seconds
+        logger.warning("an earlier run of broker %d is still registered; %g s at most", broker.node_id, patience)
+        with trio.move_on_after(patience):
+            return await broker.view.until(lambda image: broker.node_id not in image.brokers)
+    found = broker.image.brokers.get(broker.node_id)
+    where = ", ".join(f"{each.host}:{each.port}" for each in found.endpoints) if found else "an unknown address"
+    raise CannotStart(f"another broker has node id {broker.node_id}, at {where}: choose another with --node-id")
+
+
+async def stay_registered(server: Server) -> None:
+    """Never ends: when the store has given us up and taken us in again, the cluster has to be told of us again."""
+    session = server.broker.view.session
+    while True:
+        await session.renewed(server.registered_epoch)
+        logger.warning("the session with the store is another one; registering again")
+        try:
+            await register(server)
+        except UNREACHED as trouble:
+            logger.warning("not registered: %s", trouble)
+            await trio.sleep(FIRST_PAUSE)
+        except CannotStart as problem:
+            logger.error("%s; this broker ends", problem)
+            return server.stop()
 
 
 def knows_its_part(node_id: int, image: Image) -> bool:

@@ -2,6 +2,9 @@
 
 A thread asks it for a sign of life now and then.  What it was doing is read from its stack, so requests need not be
 written down while all is well.
+
+A store hears from us as long as any thread of ours can speak.  If the loop does not turn for half of the time that the
+store would wait for us, the watchdog gives the session up, so that others can do what we no longer do.
 """
 
 import logging
@@ -13,6 +16,7 @@ from types import FrameType
 
 import trio
 
+from trilogue.broker.cluster.store import Session
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import Api
 
@@ -28,7 +32,8 @@ FRAMES = 12
 
 
 class Watchdog:
-    def __init__(self) -> None:
+    def __init__(self, session: Session) -> None:
+        self._session = session
         self._answered = True
         """The loop has turned since it was asked to."""
 
@@ -47,20 +52,25 @@ class Watchdog:
 
     def _watch(self, token: trio.lowlevel.TrioToken, loop: int, ended: threading.Event) -> None:
         asked = looked = monotonic()
-        said = False
+        said = given_up = False
         while not ended.wait(LOOK_SECONDS):
             before, looked = looked, monotonic()
             if self._answered:
-                self._answered, asked, said = False, looked, False
+                self._answered, asked, said, given_up = False, looked, False, False
                 try:
                     token.run_sync_soon(self._answer)
                 except trio.RunFinishedError:
                     return
             # If we are late ourselves, the machine was busy or asleep; and once is enough for each time.
-            elif looked - asked > STUCK_SECONDS and looked - before < STUCK_SECONDS and not said:
-                said = True
-                where = told(sys._current_frames().get(loop))
-                logger.warning("the loop has not turned for %d ms: %s", (looked - asked) * 1000, where)
+            elif looked - asked > STUCK_SECONDS and looked - before < STUCK_SECONDS:
+                if not said:
+                    said = True
+                    where = told(sys._current_frames().get(loop))
+                    logger.warning("the loop has not turned for %d ms: %s", (looked - asked) * 1000, where)
+                if not given_up and 0 < self._session.timeout_seconds / 2 < looked - asked:
+                    given_up = True
+                    logger.error("the loop has not turned for %.1f s: our session is given up", looked - asked)
+                    threading.Thread(target=self._session.abandon, name="giving up", daemon=True).start()
 
 
 def told(frame: FrameType | None) -> str:

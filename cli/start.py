@@ -3,6 +3,7 @@
 trilogue start                           on 127.0.0.1:9092, data in ./trilogue-data
 trilogue start --ephemeral --port 0      a free port, nothing kept
 trilogue start --config server.properties --set num.partitions=3
+trilogue start --zookeeper host:2181/kafka --node-id 2      one of several brokers
 """
 
 import argparse
@@ -48,6 +49,10 @@ def add_to(start: argparse.ArgumentParser) -> None:
     start.add_argument("--advertise", metavar="HOST:PORT", help="what clients are told; without it, where they came in")
     start.add_argument("--data", metavar="DIR", help="where everything is kept (./trilogue-data)")
     start.add_argument("--ephemeral", action="store_true", help="keep nothing: the data goes when the broker does")
+    start.add_argument("--node-id", metavar="N", type=int, help="which broker of the cluster this is (1)")
+    start.add_argument(
+        "--zookeeper", metavar="HOST:PORT[,...][/PATH]", help="where brokers keep what they know of their cluster"
+    )
     start.add_argument(
         "--adopt", action="store_true", help="make topics again for partitions there that the metadata does not know"
     )
@@ -71,7 +76,9 @@ def run(options: argparse.Namespace) -> None:
         signal.signal(TELLING, signal.SIG_IGN)  # until there is something to tell of
     raise_file_limit()
     settings = {**DEVELOPMENT, **from_file(options.config), **dict(pair(each) for each in options.set)}
-    settings |= addresses(options, settings)
+    settings |= addresses(options, settings) | membership(options)
+    if options.ephemeral and settings.get("zookeeper.connect"):
+        raise Failed("--ephemeral keeps nothing, and ZooKeeper would: choose a directory with --data")
     with tempfile.TemporaryDirectory(prefix="trilogue-", ignore_cleanup_errors=True) as scratch:
         if options.ephemeral:
             settings["log.dirs"] = scratch
@@ -118,6 +125,17 @@ def pair(text: str) -> tuple[str, str]:
     if not mark:
         raise Failed(f"--set {text}: write NAME=VALUE")
     return name.strip(), value.strip()
+
+
+def membership(options: argparse.Namespace) -> dict[str, str]:
+    found: dict[str, str] = {}
+    if options.node_id is not None:
+        if options.node_id < 0:
+            raise Failed(f"--node-id {options.node_id}: choose 0 or more")
+        found |= {"node.id": str(options.node_id), "broker.id": str(options.node_id)}
+    if options.zookeeper is not None:
+        found["zookeeper.connect"] = options.zookeeper
+    return found
 
 
 def addresses(options: argparse.Namespace, settings: dict[str, str]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from trilogue.broker.config.catalog import BROKER, COARSER, GROUP, TOPIC, TOPIC_SYNONYMS
 from trilogue.broker.config.setting import Setting
+from trilogue.broker.config.tables import zookeeper
 from trilogue.broker.requests import registry
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -82,8 +83,13 @@ def configuration() -> str:
         f"reported; those marked {MARK} do something in this broker, the others are accepted and have no effect (yet).",
         "",
     ]
-    for title, table in (("Topics", TOPIC), ("Brokers", BROKER), ("Groups", GROUP)):
-        shown = [setting for setting in table.values() if not setting.internal]
+    tables = {
+        "Topics": [setting for setting in TOPIC.values() if not setting.internal],
+        "Brokers": [setting for setting in BROKER.values() if not setting.internal],
+        "Groups": [setting for setting in GROUP.values() if not setting.internal],
+        "ZooKeeper (Kafka 3's)": zookeeper.SETTINGS,
+    }
+    for title, shown in tables.items():
         count = sum(setting.name in working for setting in shown)
         lines += [f"## {title}", "", f"{count} of {len(shown)} do something.", ""]
         lines += ["| | name | type | default | what it says |", "| --- | --- | --- | --- | --- |"]

@@ -23,7 +23,7 @@ from trilogue.broker.cluster.image import (
     to_json,
     topic_path,
 )
-from trilogue.broker.cluster.store import Check, Conflict, Create, Delete, Op, Update
+from trilogue.broker.cluster.store import UNREACHED, Check, Conflict, Create, Delete, Op, Refused, Update
 from trilogue.broker.cluster.view import MANY_NODES, View
 from trilogue.wire.errors import BrokerError, ErrorCode
 from trilogue.wire.schema import ZERO_UUID
@@ -39,7 +39,7 @@ ELECTIONS_PER_COMMIT = 1000
 PRODUCER_ID_BLOCK = 1000
 
 AGAIN_SECONDS = 1.0
-"""Until the store is tried again that could not be written."""
+"""Until the store is tried again that could not be written, or reached: then no image comes that would wake us."""
 
 
 def unwritable(error: OSError) -> BrokerError:
@@ -73,6 +73,10 @@ class Controller:
                 logger.debug("decided on what has changed meanwhile: %s", conflict)
             except OSError as error:
                 logger.error("the controller cannot write what it has decided, and tries again: %s", error)
+                await trio.sleep(AGAIN_SECONDS)
+                continue
+            except UNREACHED as trouble:
+                logger.warning("the controller cannot do its work now: %s", trouble)
                 await trio.sleep(AGAIN_SECONDS)
                 continue
             await self._view.newer_than(image)
@@ -116,15 +120,16 @@ class Controller:
                 return
             try:
                 await self._commit(image, ops)
-                done = True
+                return await self._view.shows_what_was_announced()
             except Conflict as conflict:
                 logger.debug("deciding anew: %s", conflict)
-                done = False
             except OSError as error:
                 raise unwritable(error) from None
+            except UNREACHED as trouble:  # it may have been done: whoever asked finds out by asking again
+                raise BrokerError(ErrorCode.REQUEST_TIMED_OUT, str(trouble)) from None
+            except Refused as refusal:
+                raise BrokerError(ErrorCode.POLICY_VIOLATION, str(refusal)) from None
             await self._view.newer_than(image)
-            if done:
-                return
         raise BrokerError(
             ErrorCode.UNKNOWN_SERVER_ERROR, "the cluster's metadata changes faster than it can be changed"
         )
@@ -228,20 +233,27 @@ class Controller:
         for number in self._producer_ids:
             return number
         for _ in range(ATTEMPTS):
-            node = await self._view.session.read(PRODUCER_IDS)
-            start = int(node.data) if node else 0
-            taken = str(start + PRODUCER_ID_BLOCK).encode()
-            op = Update(PRODUCER_IDS, taken, node.version) if node else Create(PRODUCER_IDS, taken)
             try:
-                await self._view.session.commit([op])
+                start = await self._take_producer_ids()
             except Conflict:
                 await trio.lowlevel.checkpoint()
                 continue
             except OSError as error:  # clients of every age know that they may ask again after this
                 raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, str(unwritable(error))) from None
+            except UNREACHED as trouble:
+                raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, str(trouble)) from None
             self._producer_ids = iter(range(start, start + PRODUCER_ID_BLOCK))
             return next(self._producer_ids)
         raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "no block of producer ids could be taken")
+
+    async def _take_producer_ids(self) -> int:
+        """The first of a block.  If we do not hear that it is ours, it is nobody's."""
+        node = await self._view.session.read(PRODUCER_IDS)
+        start = int(node.data) if node else 0
+        taken = str(start + PRODUCER_ID_BLOCK).encode()
+        op = Update(PRODUCER_IDS, taken, node.version) if node else Create(PRODUCER_IDS, taken)
+        await self._view.session.commit([op])
+        return start
 
     def _fresh_id(self) -> bytes:
         while (drawn := self._chance.randbytes(16)) == ZERO_UUID or drawn in self._view.image.topic_names:

@@ -1,5 +1,8 @@
 """What a broker knows of its cluster: immutable, and made of the store's nodes by pure functions.
 
+A node that cannot be understood is said so and counts as unchanged: others can write to a store too, and one bad node
+must not keep a broker from all the others.
+
 The layout follows Kafka's under ZooKeeper where it had one:
 
     /cluster/id                                 {"id": ...}
@@ -13,6 +16,7 @@ The layout follows Kafka's under ZooKeeper where it had one:
 """
 
 import json
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -20,6 +24,11 @@ from typing import Any, NamedTuple
 
 from trilogue.broker.cluster.store import Node
 from trilogue.wire.ids import uuid_bytes, uuid_text
+
+logger = logging.getLogger(__name__)
+
+GARBAGE = (ValueError, KeyError, TypeError, RecursionError)
+"""What reading a node that somebody else has written may raise."""
 
 NO_LEADER = -1
 NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
@@ -115,24 +124,32 @@ class Image:
         for path, node in changes.items():
             if path.startswith(TOPICS):
                 topics.setdefault(path[len(TOPICS) :].partition("/")[0], {})[path] = node
-            elif path.startswith(BROKERS):
-                brokers = fields.setdefault("brokers", dict(self.brokers))
-                put(brokers, int(path[len(BROKERS) :]), node and read_broker(path, node))
-            elif path.startswith(CONFIG):
-                kind, _, name = path[len(CONFIG) :].partition("/")
-                configs = fields.setdefault("configs", dict(self.configs))
-                put(configs, (kind, name), node and json.loads(node.data)["config"])
-                versions = fields.setdefault("config_versions", dict(self.config_versions))
-                put(versions, (kind, name), None if node is None else node.version)
-            elif path == CONTROLLER:
-                fields["controller"] = json.loads(node.data)["brokerid"] if node else -1
-            elif path == CONTROLLER_EPOCH and node:
-                fields["controller_epoch"], fields["controller_epoch_version"] = int(node.data), node.version
-            elif path == CLUSTER_ID and node:
-                fields["cluster_id"] = json.loads(node.data)["id"]
+                continue
+            try:
+                self._apply_one(fields, path, node)
+            except GARBAGE as problem:
+                not_understood(path, problem)
         if topics:
             fields |= self._apply_topics(topics)
         return replace(self, **fields)
+
+    def _apply_one(self, fields: dict[str, Any], path: str, node: Node | None) -> None:
+        if path.startswith(BROKERS):
+            brokers = fields.setdefault("brokers", dict(self.brokers))
+            put(brokers, int(path[len(BROKERS) :]), node and read_broker(path, node))
+        elif path.startswith(CONFIG):
+            kind, _, name = path[len(CONFIG) :].partition("/")
+            versions = fields.setdefault("config_versions", dict(self.config_versions))
+            put(versions, (kind, name), None if node is None else node.version)
+            configs = fields.setdefault("configs", dict(self.configs))
+            put(configs, (kind, name), node and read_config(node))
+        elif path == CONTROLLER:
+            fields["controller"] = number(said_by(node, 2), "brokerid") if node else -1
+        elif path == CONTROLLER_EPOCH and node:
+            fields["controller_epoch_version"] = node.version
+            fields["controller_epoch"] = int(node.data)
+        elif path == CLUSTER_ID and node:
+            fields["cluster_id"] = text(said_by(node, 1), "id")
 
     def _apply_topics(self, changes: Mapping[str, Mapping[str, Node | None]]) -> dict[str, Any]:
         topics, names = dict(self.topics), dict(self.topic_names)
@@ -140,7 +157,11 @@ class Image:
             before = topics.pop(name, None)
             if before is not None:
                 names.pop(before.id, None)
-            after = read_topic(name, before, nodes)
+            try:
+                after = read_topic(name, before, nodes)
+            except GARBAGE as problem:
+                not_understood(TOPICS + name, problem)
+                after = before
             if after is not None:
                 topics[name] = after
                 names[after.id] = name
@@ -165,10 +186,48 @@ def put(mapping: dict[Any, Any], key: Any, value: Any) -> None:
         mapping[key] = value
 
 
-def read_broker(path: str, node: Node) -> BrokerInfo:
+def not_understood(path: str, problem: Exception) -> None:
+    logger.error("%s: what is there cannot be understood, and is left alone: %r", path, problem)
+
+
+def said_by(node: Node, newest: int) -> dict[str, Any]:
+    """A node's JSON; `newest` is the version of it that we know."""
     said = json.loads(node.data)
-    endpoints = tuple(Endpoint(*each) for each in said["endpoints"])
-    return BrokerInfo(int(path[len(BROKERS) :]), endpoints, said.get("rack"), node.created)
+    if not isinstance(said, dict):
+        raise TypeError(f"not an object: {said!r:.40}")
+    if said.get("version", newest) != newest and number(said, "version") > newest:
+        raise ValueError(f"version {said['version']}, and we know {newest}")
+    return said
+
+
+def number(said: Mapping[str, Any], key: str) -> int:
+    if type(said[key]) is not int:
+        raise TypeError(f"{key} is {said[key]!r:.40}")
+    return int(said[key])
+
+
+def text(said: Mapping[str, Any], key: str) -> str:
+    if not isinstance(said[key], str):
+        raise TypeError(f"{key} is {said[key]!r:.40}")
+    return str(said[key])
+
+
+def numbers(said: Mapping[str, Any], key: str) -> tuple[int, ...]:
+    if not isinstance(said[key], list) or any(type(each) is not int for each in said[key]):
+        raise TypeError(f"{key} is {said[key]!r:.40}")
+    return tuple(said[key])
+
+
+def read_broker(path: str, node: Node) -> BrokerInfo:
+    said = said_by(node, 5)
+    endpoints = tuple(Endpoint(str(name), str(host), int(port)) for name, host, port in said["endpoints"])
+    rack = said.get("rack") and text(said, "rack")
+    return BrokerInfo(int(path[len(BROKERS) :]), endpoints, rack, node.created)
+
+
+def read_config(node: Node) -> Mapping[str, str]:
+    config = said_by(node, 1)["config"]
+    return {str(name): text(config, name) for name in dict(config)}
 
 
 def read_topic(name: str, before: Topic | None, nodes: Mapping[str, Node | None]) -> Topic | None:
@@ -178,16 +237,16 @@ def read_topic(name: str, before: Topic | None, nodes: Mapping[str, Node | None]
         node = nodes[home]
         if node is None:
             return None
-        said = json.loads(node.data)
-        topic_id, version = uuid_bytes(said["topic_id"]), node.version
+        said = said_by(node, 3)
+        topic_id, version = uuid_bytes(text(said, "topic_id")), node.version
         if before is not None and before.id != topic_id:
             before = None  # deleted and made again between two looks
         old = before.partitions if before else ()
         partitions = [
             (old[i] if i < len(old) else PartitionState((), NO_LEADER, -1, ()))._replace(
-                replicas=tuple(said["partitions"][str(i)]),
-                adding=tuple(said["adding_replicas"].get(str(i), ())),
-                removing=tuple(said["removing_replicas"].get(str(i), ())),
+                replicas=numbers(said["partitions"], str(i)),
+                adding=numbers(said["adding_replicas"], str(i)) if str(i) in said["adding_replicas"] else (),
+                removing=numbers(said["removing_replicas"], str(i)) if str(i) in said["removing_replicas"] else (),
             )
             for i in range(len(said["partitions"]))
         ]
@@ -197,21 +256,27 @@ def read_topic(name: str, before: Topic | None, nodes: Mapping[str, Node | None]
         topic_id, version, partitions = before.id, before.version, list(before.partitions)
     for path, node in nodes.items():
         if path.endswith("/state") and node is not None:
-            index = int(path[len(home) + len("/partitions/") : -len("/state")])
-            if index < len(partitions):
-                partitions[index] = read_state(partitions[index], node)
+            index = path[len(home) + len("/partitions/") : -len("/state")]
+            if index.isdecimal() and int(index) < len(partitions):
+                partitions[int(index)] = read_state(path, partitions[int(index)], node)
     return Topic(name, topic_id, tuple(partitions), version)
 
 
-def read_state(before: PartitionState, node: Node) -> PartitionState:
-    said = json.loads(node.data)
-    return before._replace(
-        leader=said["leader"],
-        leader_epoch=said["leader_epoch"],
-        isr=tuple(said["isr"]),
-        leader_broker_epoch=said.get("leader_broker_epoch", said.get("leader_life", -1)),  # as 0.1.0 called it
-        version=node.version,
-    )
+def read_state(path: str, before: PartitionState, node: Node) -> PartitionState:
+    try:
+        said = said_by(node, 1)
+        said.setdefault("leader_broker_epoch", said.get("leader_life", -1))  # as 0.1.0 called it
+        return before._replace(
+            leader=number(said, "leader"),
+            leader_epoch=number(said, "leader_epoch"),
+            isr=numbers(said, "isr"),
+            leader_broker_epoch=number(said, "leader_broker_epoch"),
+            version=node.version,
+        )
+    except GARBAGE as problem:
+        not_understood(path, problem)
+        # The version is true all the same: an election puts things right, and is not in the way of the others.
+        return before._replace(version=node.version)
 
 
 def topic_path(name: str) -> str:
@@ -234,5 +299,14 @@ def to_json(**fields: object) -> bytes:
     return json.dumps(fields, separators=(",", ":")).encode()
 
 
-def broker_json(endpoints: Iterable[Endpoint], rack: str | None) -> bytes:
-    return to_json(version=5, endpoints=[list(each) for each in endpoints], rack=rack)
+def broker_json(endpoints: Iterable[Endpoint], rack: str | None, directories: Iterable[str] = ()) -> bytes:
+    """`directories` are the ids of its data directories: by them a broker that starts again knows itself."""
+    return to_json(version=5, endpoints=[list(each) for each in endpoints], rack=rack, directories=list(directories))
+
+
+def registered_directories(data: bytes) -> list[str]:
+    """Of a broker, as `broker_json` has said it."""
+    try:
+        return [str(each) for each in json.loads(data)["directories"]]
+    except GARBAGE:
+        return []

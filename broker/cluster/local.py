@@ -129,6 +129,9 @@ class LocalStore:
     def nodes(self) -> Mapping[str, Node]:
         return self._nodes
 
+    def owner(self, path: str) -> "LocalSession | None":
+        return self._owners.get(path)
+
     async def commit(self, session: "LocalSession", ops: Sequence[Op]) -> None:
         """Check everything, write it down, and only then let it be seen."""
         wish = Wish(session, ops)
@@ -275,7 +278,10 @@ def write(database: sqlite3.Connection, after: Mapping[str, Node | None], number
 
 
 class LocalSession:
-    """See `store.Session`.  Nothing here waits but `changed`."""
+    """See `store.Session`.  Nothing here waits but `changed`, and nobody is ever given up."""
+
+    epoch = 1
+    timeout_seconds = 0.0
 
     def __init__(self, store: LocalStore) -> None:
         self._store = store
@@ -297,10 +303,25 @@ class LocalSession:
             raise SessionLost("the session was closed")
         await self._store.commit(self, ops)
 
+    @property
+    def has_news(self) -> bool:
+        return self._stirred.is_set()
+
     async def changed(self) -> set[str]:
         await self._stirred.wait()
         changes, self._changes, self._stirred = self._changes, set(), trio.Event()
         return changes
+
+    async def owns(self, path: str) -> bool:
+        return self._store.owner(path) is self
+
+    async def renewed(self, seen: int) -> int:
+        if seen >= self.epoch:
+            await trio.sleep_forever()
+        return self.epoch
+
+    def abandon(self) -> None:
+        """Nobody else could take over what is ours."""
 
     async def close(self) -> None:
         if self._open:

@@ -1,7 +1,7 @@
 """Where a cluster keeps its one truth: a tree of versioned nodes.
 
-Two homes share this interface: `local.py` (SQLite, or only memory; brokers of one process) and ZooKeeper (brokers
-of several).  The rules are ZooKeeper's: a change names the version it was decided on, several changes are made
+Two homes share this interface: `local.py` (SQLite, or only memory; brokers of one process) and `zookeeper.py`
+(brokers of several).  The rules are ZooKeeper's: a change names the version it was decided on, several changes are made
 together or not at all, and an ephemeral node ends with the session that made it.
 """
 
@@ -56,11 +56,46 @@ class Conflict(Exception):
 
 
 class SessionLost(Exception):
-    """The store has given us up; our ephemeral nodes are gone."""
+    """The store has given us up; our ephemeral nodes are gone, or will be.
+
+    What was being committed may have been done, and may still be: look again before you decide anew.
+    """
+
+
+class Unavailable(Exception):
+    """The store cannot be reached now.  Nothing was done."""
+
+
+class Refused(Exception):
+    """The store will not do this, now or later: it is too large, or not allowed.  Nothing was done."""
+
+
+UNREACHED = (SessionLost, Unavailable)
+"""What passes: the store comes back, or we come back to it."""
 
 
 class Session(Protocol):
-    """One broker's access to the store."""
+    """One broker's access to the store.
+
+    If the store gives us up, another session with it is begun without being asked for, and `epoch` grows: whoever has
+    made ephemeral nodes waits for that with `renewed` and makes them again.  Whatever changed meanwhile is announced
+    by `changed`.  All that waits may raise `Unavailable`, and `commit` also `SessionLost` and `Refused`.
+    """
+
+    @property
+    def epoch(self) -> int:
+        """Counts the sessions that the store has given us."""
+        ...
+
+    @property
+    def timeout_seconds(self) -> float:
+        """How long the store keeps the ephemeral nodes of somebody who has fallen silent."""
+        ...
+
+    @property
+    def has_news(self) -> bool:
+        """Whether `changed` would return at once."""
+        ...
 
     async def read(self, path: str) -> Node | None: ...
 
@@ -75,7 +110,19 @@ class Session(Protocol):
         ...
 
     async def changed(self) -> set[str]:
-        """Waits for changes; the paths are hints to read again, not history."""
+        """Waits for changes; the paths are hints to read again, with `read_all`, not history."""
+        ...
+
+    async def owns(self, path: str) -> bool:
+        """Whether there is such an ephemeral node, and this very session has made it."""
+        ...
+
+    async def renewed(self, seen: int) -> int:
+        """Waits for a session later than `seen`; returns its epoch."""
+        ...
+
+    def abandon(self) -> None:
+        """Let the store give us up at once.  May be called from any thread, even while the loop is stuck."""
         ...
 
     async def close(self) -> None:

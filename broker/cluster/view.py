@@ -1,11 +1,14 @@
 """A broker's own view of the cluster: follows the store, and tells those who wait for something to be so."""
 
+import logging
 from collections.abc import Callable
 
 import trio
 
 from trilogue.broker.cluster.image import Image
-from trilogue.broker.cluster.store import Session
+from trilogue.broker.cluster.store import UNREACHED, Session
+
+logger = logging.getLogger(__name__)
 
 MANY_NODES = 1000
 """To read more than these holds the loop for too long: a thread does it, and the loop has turns in between."""
@@ -21,6 +24,8 @@ class View:
         """How many images we have had."""
         self._listeners: list[Callable[[Image, Image], None]] = []
         self._moved = trio.Event()
+        self._begun = self._read = 0
+        """Readings of what has changed: how many were begun, and which was the last to become an image."""
 
     def listen(self, listener: Callable[[Image, Image], None]) -> None:
         """Call it with every two consecutive images, the old and the new, without a task switch in between."""
@@ -32,17 +37,32 @@ class View:
 
     async def follow(self) -> None:
         """Never ends: reads again what has changed."""
+        unread: set[str] = set()
         while True:
-            paths = await self.session.changed()
-            nodes = await self.session.read_all(sorted(paths))
+            unread |= await self.session.changed()
+            self._begun += 1
+            try:
+                nodes = await self.session.read_all(sorted(unread))
+            except UNREACHED as trouble:
+                logger.warning("we go on with what we know: %s", trouble)
+                continue  # when the store is there again, it announces what we have missed
+            unread.clear()
             if len(nodes) > MANY_NODES:
-                self._take(await trio.to_thread.run_sync(self.image.apply, nodes))
+                image = await trio.to_thread.run_sync(self.image.apply, nodes)
             else:
-                self._take(self.image.apply(nodes))
+                image = self.image.apply(nodes)
+            self._read = self._begun
+            self._take(image)
 
     async def until(self, condition: Callable[[Image], bool]) -> None:
         """Return when the image is so."""
         while not condition(self.image):
+            await self._moved.wait()
+
+    async def shows_what_was_announced(self) -> None:
+        """Return when what the store has announced until now is in the image, and so our own last commit."""
+        wanted = self._begun + (1 if self.session.has_news else 0)
+        while self._read < wanted:
             await self._moved.wait()
 
     async def newer_than(self, seen: Image) -> None:

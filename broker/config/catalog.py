@@ -22,6 +22,7 @@ from trilogue.broker.config.tables import (
     server,
     topic,
     transactions,
+    zookeeper,
 )
 
 MINUTE_MS = 60_000
@@ -29,7 +30,7 @@ HOUR_MS = 60 * MINUTE_MS
 
 BROKER: dict[str, Setting] = {
     setting.name: setting
-    for table in (server, log, replication, groups, transactions, quorum, remote, sasl, security, own)
+    for table in (server, log, replication, groups, transactions, quorum, remote, sasl, security, own, zookeeper)
     for setting in table.SETTINGS
 }
 TOPIC: dict[str, Setting] = {setting.name: setting for setting in topic.SETTINGS}

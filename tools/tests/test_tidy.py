@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 CLIENTS = {"pytest", "kafka", "confluent_kafka", "aiokafka", "pyspark", "py4j"}
-CLIENTS |= {"testcontainers", "docker", "jars", "apache", "clients", "debian"}
+CLIENTS |= {"testcontainers", "docker", "jars", "apache", "clients", "debian", "zookeeper"}
 
 # Who may know whom: our own folders first, then other people's packages.  The longest path that fits counts.
 MAY_IMPORT = {
@@ -41,7 +41,7 @@ LAYERS = [
     {"broker.py"},
     {"requests"},
     {"network", "coordinators", "stacks.py", "watchdog.py"},
-    {"apis", "adoption.py"},
+    {"apis", "adoption.py", "joining.py"},
     {"server.py"},
 ]
 LEVEL = {Path("broker", name): level for level, names in enumerate(LAYERS) for name in names}
