@@ -20,7 +20,7 @@ from trilogue.broker.coordinators.admission import ATTRIBUTES_AT, Batches, Refus
 from trilogue.broker.names import INTERNAL
 from trilogue.broker.partitions.partition import Partition
 from trilogue.broker.requests.endpoints import add_leaders
-from trilogue.broker.requests.later import Later, settled
+from trilogue.broker.requests.later import Later, Unconfirmed, settled
 from trilogue.broker.requests.peer import Hangup, Peer
 from trilogue.broker.requests.registry import Repeats, handles
 from trilogue.broker.requests.seams import led_partition
@@ -66,9 +66,9 @@ BATCHES = 3
 """From this version on records come in batches."""
 
 
-Result = ProduceResponse | None | Later[ProduceResponse | None]
-Waiting = tuple[Answer, Partition, int]
-"""What is appended, and up to which offset, but not safe yet."""
+Result = ProduceResponse | None | Later[ProduceResponse | None] | Unconfirmed[ProduceResponse | None]
+Waiting = tuple[Answer, Partition, int, int]
+"""What is appended, up to which offset and in which leader epoch, but not safe yet."""
 
 
 class Long(NamedTuple):
@@ -278,7 +278,7 @@ def respond(
         )
         add_leaders(broker, peer, response, moved)
     if waiting:
-        return wait(broker, response, waiting, request.timeout_ms)
+        return Unconfirmed(wait(broker, response, waiting, trio.current_time() + request.timeout_ms / 1000))
     return response
 
 
@@ -317,7 +317,7 @@ def append(
             checked=None if checked is None else checked[id(data)],
         )
         if (request.acks == -1 and not partition.is_committed(last + 1)) or log.must_flush(now_ms):
-            waiting.append((answer, partition, last + 1))
+            waiting.append((answer, partition, last + 1, partition.leader_epoch))
     except (BrokerError, MalformedMessage) as error:
         refuse(answer, error, peer, start)
     except OSError as error:
@@ -380,11 +380,12 @@ def refuse(
         ]
 
 
-async def wait(broker: Broker, response: ProduceResponse, waiting: list[Waiting], timeout_ms: int) -> ProduceResponse:
-    deadline = trio.current_time() + timeout_ms / 1000
-    for answer, partition, end in waiting:
+async def wait(
+    broker: Broker, response: ProduceResponse, waiting: list[Waiting], deadline: float
+) -> ProduceResponse | None:
+    for answer, partition, end, epoch in waiting:
         try:
-            await safe(broker, partition, end, deadline)
+            await safe(broker, partition, end, epoch, deadline)
         except BrokerError as error:
             answer.error_code = error.code
             answer.base_offset = NO_OFFSET
@@ -395,17 +396,17 @@ async def wait(broker: Broker, response: ProduceResponse, waiting: list[Waiting]
 
 
 async def wait_in_silence(broker: Broker, waiting: list[Waiting]) -> None:
-    for _, partition, _ in waiting:
+    for _, partition, _, _ in waiting:
         with suppress(OSError):  # said in the log; nobody else wants to know
             await broker.upkeep.flush(partition)
 
 
-async def safe(broker: Broker, partition: Partition, end: int, deadline: float) -> None:
+async def safe(broker: Broker, partition: Partition, end: int, epoch: int, deadline: float) -> None:
     """On the disk as far as the settings ask for it, and with the replicas."""
     if partition.log.must_flush(broker.clock()):
         await broker.upkeep.flush(partition)
-    if not partition.is_committed(end):
-        await partition.committed(end, deadline)
+    if partition.leader_epoch != epoch or not partition.is_committed(end):
+        await partition.committed(end, deadline, epoch)
 
 
 def check_silent(response: ProduceResponse, peer: Peer) -> None:

@@ -7,18 +7,22 @@ Bytes come by `receive`, in whole and broken frames.  The beginning of a frame w
 rest of it goes into `room`, and `received` is told how much that was.  What is to be sent gathers in `out`.  `later` is
 what has to be waited for: until `finish` has waited for it nothing more is handled, and `resume` goes on from there.
 Likewise when it has had its piece of the loop: `long` says that others come first.
+
+What is done and only not safe yet waits in `unconfirmed`, and requests of the same API are handled meanwhile: a
+producer whose records have to reach followers does not wait for each batch.  Answers keep their order.
 """
 
 import struct
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic
+from typing import NamedTuple
 
 import trio
 
 from trilogue.broker.broker import Broker
 from trilogue.broker.network.buffers import RECEIVE_BYTES, Spares
-from trilogue.broker.requests.later import Later, settled
+from trilogue.broker.requests.later import Later, Unconfirmed, settled
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import APIS, Answer, Api, Repeats, Templates
 from trilogue.broker.requests.turns import PIECE_BYTES, PIECE_SECONDS
@@ -44,7 +48,18 @@ LARGE_BYTES = 256 << 10
 LARGE_ITEMS = 1000
 """Of an answer; likewise to write it."""
 
+UNCONFIRMED_MAX = 100
+"""So many may wait to be confirmed; Java's producer has five under way, librdkafka up to a million."""
+
 Part = bytes | bytearray | memoryview | Slice
+
+
+class Pending(NamedTuple):
+    """An answer that is not to be sent yet: it is there, or waited for."""
+
+    parts: Sequence[Part]
+    later: Later[Response | None] | None = None
+    asked: tuple[int, int] = (0, 0)
 
 
 class Connection:
@@ -55,12 +70,15 @@ class Connection:
         "_repeats",
         "_spares",
         "_templates",
+        "_unconfirmed_key",
         "later",
         "long",
         "out",
         "peer",
         "tail",
         "tail_size",
+        "takes_more",
+        "unconfirmed",
     )
 
     def __init__(self, broker: Broker, peer: Peer, spares: Spares) -> None:
@@ -69,6 +87,12 @@ class Connection:
         self.later: Later[Response | None] | None = None
         self.long = False
         """What came last has taken long to handle, or its answers are large: what is left of it waits for its turn."""
+        self.unconfirmed: deque[Pending] = deque()
+        """Answers of an API whose requests need not wait for each other, in their order."""
+        self._unconfirmed_key = b""
+        """Which API that is."""
+        self.takes_more = False
+        """Although we wait, what comes now may be handled."""
         self._api: Api | None = None
         """Of the request that `later` answers; of a template's it does not matter."""
         self._asked = (0, 0)
@@ -131,14 +155,21 @@ class Connection:
         limit = self._broker.request_bytes_max
         begun, queued = monotonic(), 0
         self.long = False
+        foreign = False
         while at < size and self.later is None and not self.long:
             end = frame_end(view, at, limit)
             if end is None:
                 break
+            if self.unconfirmed:
+                foreign = view[at + SIZE.size : at + NEXT.size] != self._unconfirmed_key
+                if foreign or len(self.unconfirmed) >= UNCONFIRMED_MAX:
+                    break
             if added := self._handle(view[at + SIZE.size : end]):
                 queued += added
                 self.long = queued > PIECE_BYTES or monotonic() - begun > PIECE_SECONDS
             at = end
+        waits = self.later is not None or self.long or foreign or len(self.unconfirmed) >= UNCONFIRMED_MAX
+        self.takes_more = bool(self.unconfirmed) and not waits
         return at
 
     def _handle(self, frame: memoryview) -> int:
@@ -170,12 +201,22 @@ class Connection:
                     self._templates.learn(frame, header, request)
             answer = api.handler(self._broker, request, peer)
         if isinstance(answer, bytearray):
-            self.out.append(answer)
+            if self.unconfirmed:
+                self.unconfirmed.append(Pending([answer]))
+            else:
+                self.out.append(answer)
             return 0
         if isinstance(answer, Response):
             parts = answer_writer(type(answer), version)(answer, correlation_id)
-            self.out += parts
+            if self.unconfirmed:
+                self.unconfirmed.append(Pending(parts))
+            else:
+                self.out += parts
             return sum(map(len, parts))
+        if isinstance(answer, Unconfirmed):
+            self._unconfirmed_key = bytes(frame[: NEXT.size - SIZE.size])
+            self.unconfirmed.append(Pending((), answer.later, (version, correlation_id)))
+            return 0
         if answer is not None:
             self.later, self._api, self._asked = answer, api, (version, correlation_id)
         return len(frame)
@@ -204,7 +245,7 @@ class Connection:
     @property
     def waits(self) -> bool:
         """For an answer, or for its next turn."""
-        return self.later is not None or (self.long and self.tail is not None)
+        return self.later is not None or bool(self.unconfirmed) or (self.long and self.tail is not None)
 
     @property
     def gives_way(self) -> bool:
@@ -237,6 +278,8 @@ class Connection:
 
     async def finish(self) -> None:
         """Wait for what was to be waited for, and queue the answer."""
+        if self.unconfirmed:
+            return await self._confirm()
         assert self.later is not None
         try:
             answer = await self.later
@@ -249,26 +292,39 @@ class Connection:
         else:
             self.out.extend(write_response(answer, *self._asked))
 
+    async def _confirm(self) -> None:
+        """Wait for the first of those that are done, and queue its answer with those behind it that are there."""
+        first = self.unconfirmed[0]
+        answer = await first.later if first.later is not None else None
+        self.unconfirmed.popleft()
+        self.out.extend(first.parts if answer is None else write_response(answer, *first.asked))
+        while self.unconfirmed and self.unconfirmed[0].later is None:
+            self.out.extend(self.unconfirmed.popleft().parts)
+        self.takes_more = self.takes_more and bool(self.unconfirmed)
+
     async def settle(self, finish: Callable[[], Awaitable[None]], send: Callable[[], Awaitable[None]]) -> None:
         """Finish, send, and go on with what was kept, until there is nothing more to wait for."""
         while True:
             if self.out:
                 await send()
-            if self.later is not None:
+            if self.unconfirmed or self.later is not None:
                 await finish()
                 await send()
             before = self.tail_size
-            if before:
+            if before and not self.takes_more:
                 await self._broker.turns.next()
-            self.resume()
-            if self.later is None and not self.out and self.tail_size == before:
+            if not self.takes_more:  # else whoever receives goes on by himself
+                self.resume()
+            if not self.unconfirmed and self.later is None and not self.out and self.tail_size == before:
                 return
 
     def close(self) -> None:
         """Nobody will wait any more."""
-        if self.later is not None:
-            self.later.close()
-            self.later = None
+        for each in (self.later, *(pending.later for pending in self.unconfirmed)):
+            if each is not None:
+                each.close()
+        self.later = None
+        self.unconfirmed.clear()
 
 
 def is_large(answer: Response) -> bool:

@@ -64,12 +64,14 @@ class Runnable(trio.abc.Instrument):
 class GateGuest(Guest):
     """`busy`: a task of its own looks after it, and at the gate nothing is read from it."""
 
-    __slots__ = ("watched",)
+    __slots__ = ("trouble", "watched")
 
     def __init__(self, sock: socket.socket, connection: Connection, now: float) -> None:
         super().__init__(sock, connection, now)
         self.watched = False
         """At the gate, it is noticed when something comes."""
+        self.trouble: Exception | None = None
+        """What went wrong while a task looks after it, which has to end first."""
 
 
 class Gate:
@@ -127,8 +129,11 @@ class Gate:
                     if guest is None:
                         self._accept_or_tick(fd)
                     elif guest.busy:
-                        self._unwatch(guest)
-                        self._look_ahead(guest)
+                        if guest.connection.takes_more:
+                            self._receive_more(guest)
+                        else:
+                            self._unwatch(guest)
+                            self._look_ahead(guest)
                     elif guest.connection.long:
                         long.append(guest)
                     elif self._receive(guest):
@@ -198,18 +203,22 @@ class Gate:
         if fd in self._listeners:
             self._epoll.register(fd, select.EPOLLIN)
 
+    def _read(self, guest: GateGuest) -> int:
+        """Once; how many bytes came."""
+        connection = guest.connection
+        if connection.tail is None:
+            size = guest.sock.recv_into(self._buffer)
+            connection.receive(self._view[:size])
+        else:
+            with connection.room() as room:
+                size = guest.sock.recv_into(room)
+            connection.received(size)
+        return size
+
     def _receive(self, guest: GateGuest) -> bool:
         """Read once and handle what is complete; whether it is still there."""
-        connection = guest.connection
         try:
-            if connection.tail is None:
-                size = guest.sock.recv_into(self._buffer)
-                connection.receive(self._view[:size])
-            else:
-                with connection.room() as room:
-                    size = guest.sock.recv_into(room)
-                connection.received(size)
-            if size:
+            if size := self._read(guest):
                 self._taken += size
                 guest.last_active = self._now
                 return True
@@ -221,6 +230,17 @@ class Gate:
         except Exception:
             self._guests.drop_for_bug(guest)
         return False
+
+    def _receive_more(self, guest: GateGuest) -> None:
+        """From one whose answers are waited for, but who may ask for more of the same meanwhile."""
+        try:
+            if not self._read(guest):
+                self._unwatch(guest)  # it has hung up: whoever sends the answers will hear of it
+        except BlockingIOError:
+            pass
+        except Exception as error:
+            guest.trouble = error
+            self._unwatch(guest)
 
     def _answer(self, served: list[GateGuest]) -> None:
         """Those who need not wait for it."""
@@ -280,6 +300,8 @@ class Gate:
 
         try:
             await guest.connection.settle(finish, send)
+            if guest.trouble is not None:
+                raise guest.trouble
             guest.last_active = trio.current_time()
             guest.busy = False
             self._watch(guest)

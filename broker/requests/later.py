@@ -6,17 +6,27 @@ have to wait returns its answer, or a coroutine that will: `T | Later[T]`.
 
 from collections.abc import Callable, Coroutine, Iterable
 from types import CoroutineType
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 T = TypeVar("T")
 S = TypeVar("S")
+T_co = TypeVar("T_co", covariant=True)
 
 Later: TypeAlias = Coroutine[Any, Any, T]
 """An answer that has to be waited for.  Whoever is given one awaits it once, or closes it."""
 
 
-async def settled(answer: T | Later[T]) -> T:
+class Unconfirmed(NamedTuple, Generic[T_co]):
+    """What was asked for is done, and `later` only waits until it is safe: the next request of the same API may be
+    handled meanwhile."""
+
+    later: Later[T_co]
+
+
+async def settled(answer: T | Later[T] | Unconfirmed[T]) -> T:
     """The answer itself, waited for if need be."""
+    if type(answer) is Unconfirmed:
+        return await answer.later  # type: ignore[no-any-return]
     return await answer if type(answer) is CoroutineType else answer  # type: ignore[return-value]
 
 

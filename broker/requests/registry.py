@@ -11,12 +11,12 @@ from pkgutil import iter_modules
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from trilogue.broker.broker import Broker
-from trilogue.broker.requests.later import Later
+from trilogue.broker.requests.later import Later, Unconfirmed
 from trilogue.broker.requests.peer import Peer
 from trilogue.wire.frame import Header
 from trilogue.wire.schema import Request, Response, Versions
 
-Answer = Response | None | Later[Response | None]
+Answer = Response | None | Later[Response | None] | Unconfirmed[Response | None]
 Q = TypeVar("Q", bound=Request)
 Handler = Callable[[Broker, Any, Peer], Answer]
 
