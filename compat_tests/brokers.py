@@ -1,20 +1,21 @@
-"""The brokers that tests talk to: ours as a process, ours in a container, or Apache Kafka; with the same settings."""
+"""The brokers that tests talk to: ours, alone, in a container or three with ZooKeeper, or Apache Kafka; set alike."""
 
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import apache
 import jars
 from testcontainers.core.network import Network
+from zookeeper import ZooKeeper
 
 from compat_tests import containers
 from compat_tests.running import missing_tool
 
-TRILOGUE, APACHE_KAFKA, CONTAINER = "trilogue", "apache-kafka", "container"
+TRILOGUE, APACHE_KAFKA, CONTAINER, CLUSTER = "trilogue", "apache-kafka", "container", "cluster"
 
 START_SECONDS = 20
 
@@ -39,6 +40,17 @@ IMPATIENT = {
 """Of those whose members die in tests."""
 
 
+REPLICATED = {
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "zookeeper.session.timeout.ms": "6000",
+}
+"""Of every broker of a cluster."""
+
+
 @contextmanager
 def started(target: str, folder: Path, settings: Mapping[str, str], image: str | None = None) -> Iterator[str]:
     """A broker of its own: its HOST:PORT.  `image` is what a container is made from."""
@@ -50,9 +62,26 @@ def started(target: str, folder: Path, settings: Mapping[str, str], image: str |
         variables = {"KAFKA_" + name.upper().replace(".", "_"): value for name, value in settings.items()}
         with Network() as network, containers.Trilogue(image, network, **variables) as contained:
             yield contained.bootstrap
+    elif target == CLUSTER:
+        with cluster(folder, settings) as brokers:
+            yield ",".join(each.bootstrap for each in brokers)
     else:
         with Trilogue(folder, **settings) as broker:
             yield broker.bootstrap
+
+
+@contextmanager
+def cluster(folder: Path, settings: Mapping[str, str], count: int = 3) -> Iterator[list["Trilogue"]]:
+    """Brokers of ours, and the ZooKeeper that holds them together."""
+    try:
+        with ZooKeeper(folder / "zookeeper") as zookeeper, ExitStack() as stack:
+            given = {**REPLICATED, **settings, "zookeeper.connect": zookeeper.address}
+            yield [
+                stack.enter_context(Trilogue(folder / str(number), **given, **{"node.id": str(number)}))
+                for number in range(1, count + 1)
+            ]
+    except jars.Missing as missing:
+        missing_tool(missing)
 
 
 @contextmanager
@@ -81,6 +110,7 @@ class Trilogue:
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
         port_file = self.folder / "port"
         port_file.unlink(missing_ok=True)
         options = [f"--set={name}={value}" for name, value in self.settings.items()]

@@ -3,6 +3,7 @@
 pytest compat_tests                          trilogue, from the installed command
 pytest compat_tests --target=apache-kafka    Apache Kafka 4.3.1: its image if an engine has it, else from `make jars`
 pytest compat_tests --target=container       trilogue, from the image that docker/Dockerfile makes
+pytest compat_tests --target=cluster         three of them with ZooKeeper, everything on all three
 """
 
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from compat_tests import containers, running
-from compat_tests.brokers import APACHE_KAFKA, CONTAINER, IMPATIENT, SETTINGS, TRILOGUE, started
+from compat_tests.brokers import APACHE_KAFKA, CLUSTER, CONTAINER, IMPATIENT, SETTINGS, TRILOGUE, started
 from compat_tests.results import FOLDER, Recorder, ours, part
 from compat_tests.running import make_topic, missing_tool, programs, pytest_collection_finish, start
 from compat_tests.spark import start as start_spark
@@ -30,7 +31,7 @@ LEFT_OPEN = [
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--target", default=TRILOGUE, choices=[TRILOGUE, APACHE_KAFKA, CONTAINER])
+    parser.addoption("--target", default=TRILOGUE, choices=[TRILOGUE, APACHE_KAFKA, CONTAINER, CLUSTER])
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -32,7 +32,7 @@ def new_name(word: str) -> str:
 
 
 def make_topic(bootstrap: str, name: str, partitions: int = 2, config: Mapping[str, str] | None = None) -> str:
-    topic = confluent_kafka.admin.NewTopic(name, partitions, 1, config=dict(config or {}))
+    topic = confluent_kafka.admin.NewTopic(name, partitions, config=dict(config or {}))
     client = admin(bootstrap)  # held: its futures end with it
     for future in client.create_topics([topic]).values():
         future.result(PATIENCE_SECONDS)

@@ -107,7 +107,7 @@ def make_topic(bootstrap: str) -> Iterator[MakeTopic]:
 
     def make(partitions: int, **settings: str) -> str:
         name = f"topic-{uuid.uuid4().hex[:10]}"
-        admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(20)
+        admin.create_topics([NewTopic(name, partitions, config=settings)])[name].result(20)
         # Kafka answers before its partitions have leaders, and old clients do not try again.  This one does.
         waiting.end_offsets([kafka.TopicPartition(name, index) for index in range(partitions)])
         return name

@@ -87,7 +87,7 @@ def java(program: str, jar_set: str, folder: Path) -> list[str]:
 
 def make_topics(bootstrap: str, *names: str) -> None:
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
-    new = [confluent_kafka.admin.NewTopic(name, PARTITIONS, 1) for name in names]
+    new = [confluent_kafka.admin.NewTopic(name, PARTITIONS) for name in names]
     for future in admin.create_topics(new).values():
         future.result(20)
 

@@ -59,7 +59,7 @@ def alone(target: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
 def fill(bootstrap: str, topic: str, partitions: int) -> None:
     """A new topic, five records in each of its partitions."""
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([confluent_kafka.admin.NewTopic(topic, partitions, 1)])[topic].result(20)
+    admin.create_topics([confluent_kafka.admin.NewTopic(topic, partitions)])[topic].result(20)
     producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "enable.idempotence": False})
     for partition in range(partitions):
         for number in range(5):

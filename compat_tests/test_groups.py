@@ -164,7 +164,7 @@ def topic(bootstrap: str) -> str:
 def new_topic(bootstrap: str, partitions: int) -> str:
     name = f"topic-{uuid.uuid4().hex[:8]}"
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([confluent_kafka.admin.NewTopic(name, partitions, 1)])[name].result(20)
+    admin.create_topics([confluent_kafka.admin.NewTopic(name, partitions)])[name].result(20)
     return name
 
 

@@ -231,7 +231,7 @@ def topic(bootstrap: str) -> str:
 def make_topic(bootstrap: str) -> str:
     name = f"transactions-{next(numbers)}-{uuid.uuid4().hex[:8]}"
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
-    for future in admin.create_topics([confluent_kafka.admin.NewTopic(name, PARTITIONS, 1)]).values():
+    for future in admin.create_topics([confluent_kafka.admin.NewTopic(name, PARTITIONS)]).values():
         future.result(20)
     return name
 

@@ -26,7 +26,7 @@ var (
 )
 
 func main() {
-	bootstrap, settings = []string{os.Args[1]}, pairs(os.Args[2:])
+	bootstrap, settings = strings.Split(os.Args[1], ","), pairs(os.Args[2:])
 	input := bufio.NewReaderSize(os.Stdin, 1<<20)
 	for {
 		line, err := input.ReadString('\n')

@@ -11,7 +11,7 @@ const CODECS = {
 const [bootstrap, ...settings] = process.argv.slice(2)
 const pairs = words => Object.fromEntries(words.map(word => word.split(/=(.*)/s).slice(0, 2)))
 const common = Object.fromEntries(Object.entries(pairs(settings)).map(([name, value]) => [name, JSON.parse(value)]))
-const kafka = new Kafka({ brokers: [bootstrap], logLevel: logLevel.NOTHING, ...common })
+const kafka = new Kafka({ brokers: bootstrap.split(","), logLevel: logLevel.NOTHING, ...common })
 
 const hex = data => (data === null || data === undefined ? null : Buffer.from(data).toString('hex'))
 const unhex = word => (word === '-' ? null : Buffer.from(word, 'hex'))
