@@ -12,7 +12,8 @@ import trio
 from trilogue.broker.clock import Clock
 from trilogue.broker.cluster.controller import Controller
 from trilogue.broker.cluster.image import Image, vanished
-from trilogue.broker.cluster.inter_broker import InterBroker, nobody
+from trilogue.broker.cluster.inter_broker import InterBroker
+from trilogue.broker.cluster.links import Links
 from trilogue.broker.cluster.store import Session
 from trilogue.broker.cluster.view import View
 from trilogue.broker.config import BrokerConfig
@@ -20,9 +21,12 @@ from trilogue.broker.groups.coordinator import GroupCoordinator
 from trilogue.broker.machines.runner import Runner
 from trilogue.broker.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from trilogue.broker.partitions.fetch_sessions import FetchSessions
+from trilogue.broker.partitions.followers import Followers
+from trilogue.broker.partitions.in_sync import InSync
 from trilogue.broker.partitions.replicas import Replicas
 from trilogue.broker.partitions.upkeep import Upkeep
 from trilogue.broker.requests.turns import Turns
+from trilogue.broker.security.brokers import NONCE_BYTES
 from trilogue.broker.transactions.coordinator import TransactionCoordinator, WriteMarkers
 from trilogue.storage.directory import DataDirectory
 from trilogue.wire.ids import uuid_text
@@ -41,6 +45,7 @@ class Broker:
         chance: random.Random,
         carry_markers: Callable[["Broker", WriteMarkers], None],
         unadvertised: Collection[str] = (),
+        inter_broker_listener: str = "PLAINTEXT",
     ) -> None:
         """`tasks` is for whatever outlives a request; `carry_markers` takes what transaction coordinators send."""
         self.static = self.config = config
@@ -53,11 +58,24 @@ class Broker:
         self.request_bytes_max: int = config["socket.request.max.bytes"]
         self.stopping = False
         self.turns = Turns()
-        self.inter_broker: InterBroker = nobody
         self.view = View(session)
-        self.controller = Controller(self.view, node_id, chance, self._may_lose_data)
+        self.links = Links(self.view, node_id, inter_broker_listener, self.fresh_nonce)
+        self.inter_broker: InterBroker = self.links
+        self.controller = Controller(self.view, node_id, chance, self._may_lose_data, self._min_isr)
         self.replicas = Replicas(node_id, directories, clock, chance, lambda: self.config)
         self.upkeep = Upkeep(self.replicas, clock)
+        self.in_sync = InSync(
+            self.view, self.replicas, tasks, lambda: float(self.config["replica.lag.time.max.ms"] / 1000)
+        )
+        self.followers = Followers(
+            self.replicas,
+            node_id,
+            dial=self.links.dial,
+            tasks=tasks,
+            config=lambda: self.config,
+            clock_ms=clock,
+            turns=self.turns,
+        )
         self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], chance)
         self.groups = Runner(
             OFFSETS_TOPIC,
@@ -74,7 +92,7 @@ class Broker:
             clock=clock,
             send=lambda message: carry_markers(self, message),
         )
-        for listener in (self._reconfigure, self.replicas.apply, self._update_coordinators):
+        for listener in (self._reconfigure, self.replicas.apply, self._update_followers, self._update_coordinators):
             self.view.listen(listener)
 
     @property
@@ -89,6 +107,9 @@ class Broker:
             if any(now != then for now, then in mine):
                 self.config = self.static.with_dynamic(*(now for now, _ in mine))
 
+    def _update_followers(self, before: Image, image: Image) -> None:
+        self.followers.update(image)
+
     def _update_coordinators(self, before: Image, image: Image) -> None:
         self.groups.update(image)
         if gone := vanished(before, image):
@@ -98,20 +119,25 @@ class Broker:
     async def open_the_rest(self) -> None:
         """Never ends: opens the logs of a new image that were too many to be opened at once."""
 
-        def opened() -> None:
-            self._update_coordinators(self.image, self.image)
+        await self.replicas.open_the_rest(lambda: self.image, self.turns, self._take_up)
 
-        await self.replicas.open_the_rest(lambda: self.image, self.turns, opened)
+    def _take_up(self) -> None:
+        """There are logs that were not open when the image came."""
+        self._update_followers(self.image, self.image)
+        self._update_coordinators(self.image, self.image)
 
     async def look_after_disks(self) -> None:
         """Notice what has failed or is gone, and open the logs that could not be opened before."""
         await self.upkeep.look()
         if self.replicas.unopened and self.replicas.open_what_could_not_be(self.image):
-            self._update_coordinators(self.image, self.image)
+            self._take_up()
 
     def _may_lose_data(self, topic: str) -> bool:
         overrides = self.image.config("topics", topic)
         return bool(self.config.topic(overrides)["unclean.leader.election.enable"])
+
+    def _min_isr(self, topic: str) -> int:
+        return int(self.config.topic(self.image.config("topics", topic))["min.insync.replicas"])
 
     def _wall_ms(self, at: float) -> int:
         """What the wall's clock shows at a time of trio's."""
@@ -122,6 +148,10 @@ class Broker:
     def fresh_id(self) -> str:
         """An id that nobody has, as Java prints them."""
         return str(UUID(bytes=self._chance.randbytes(16), version=4))
+
+    def fresh_nonce(self) -> bytes:
+        """What nobody can foresee."""
+        return self._chance.randbytes(NONCE_BYTES)
 
     def fresh_short_id(self) -> str:
         """The same, as Kafka prints its own."""

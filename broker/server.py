@@ -21,20 +21,13 @@ import trio
 from trilogue.broker.adoption import adopt
 from trilogue.broker.broker import Broker
 from trilogue.broker.clock import Clock
-from trilogue.broker.cluster.image import (
-    CLUSTER_ID,
-    Endpoint,
-    Image,
-    broker_json,
-    broker_path,
-    registered_directories,
-    to_json,
-)
+from trilogue.broker.cluster.image import CLUSTER_ID, Endpoint
 from trilogue.broker.cluster.local import LocalStore, stored_cluster_id
-from trilogue.broker.cluster.store import UNREACHED, Conflict, Create, Refused, Session
+from trilogue.broker.cluster.store import UNREACHED, Refused, Session
 from trilogue.broker.config import BrokerConfig
 from trilogue.broker.coordinators.markers import carry_markers
 from trilogue.broker.joining import ensemble_of, join
+from trilogue.broker.membership import Member, introduce_cluster
 from trilogue.broker.network.listeners import CannotStart, Listener, close_listeners, open_listeners
 from trilogue.broker.network.transport import open_transport
 from trilogue.broker.requests import registry
@@ -63,9 +56,7 @@ SHORTEST_INTERVAL = 0.01
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
 """Seconds until a task of ours that has failed is begun again."""
 
-REGISTRATIONS_MAX = 20
-PATIENCE = 1.5
-"""How much longer than its session's time-out a run that was killed may stay registered: servers look now and then."""
+SECRET_BYTES = 32
 
 FIRST_NODE_ID = 1
 """Of a broker that is not told who it is."""
@@ -82,14 +73,11 @@ class Server:
         self.broker, self.listeners = broker, listeners
         self.stopped = trio.Event()
         self.stop_asked = trio.Event()
-        self.registered_epoch = 0
-        """Of the session in which the cluster has been told of us."""
         self.lost: OSError | None = None
         """Why we end of ourselves, if so: there is nothing left to write to."""
 
     def stop(self) -> None:
         """Answer what is in flight, write down where everything is, and end."""
-        self.broker.stopping = True
         self.stop_asked.set()
 
     def end_without_disk(self, why: OSError) -> None:
@@ -130,7 +118,7 @@ async def serve(
         ending.callback(close_listeners, listeners)
         home, session, own = await open_session(config, store, chance, ending, adopting=adopting)
         try:
-            await introduce_cluster(session, home.cluster_id)
+            await introduce_cluster(session, home.cluster_id, chance.randbytes(SECRET_BYTES).hex().encode())
             if adopting:
                 await adopt(session, home.directories, config, home.node_id, clock(), partial(chance.randbytes, 16))
         except OSError as error:
@@ -146,6 +134,7 @@ async def serve(
                 chance=chance,
                 carry_markers=carry_markers,
                 unadvertised=[each.name for each in listeners if each.advertised is None],
+                inter_broker_listener=inter_broker_listener(config, listeners),
             )
             server = Server(broker, listeners)
             ending.callback(close_logs, broker)
@@ -174,15 +163,17 @@ async def live(server: Server, ending: AsyncExitStack, task_status: trio.TaskSta
         ("transactions", broker.transactions.run),
         ("following the store", broker.view.follow),
         ("the controller", broker.controller.run),
+        ("replicas in sync", broker.in_sync.run),
         ("opening logs", broker.open_the_rest),
     ):
         tasks.start_soon(supervised, name, work)
+    member = Member(broker, [Endpoint(*each.endpoint) for each in server.listeners])
     try:
-        await register(server)
+        await member.register()
     except OSError as error:
         raise cannot_begin(broker.replicas.directories, error) from None
     broker.replicas.in_pieces = True
-    tasks.start_soon(supervised, "staying registered", partial(stay_registered, server))
+    tasks.start_soon(supervised, "staying registered", partial(stay_registered, server, member))
     async with trio.open_nursery() as connections:
         transport = open_transport(broker, connections)
         ending.callback(transport.close)
@@ -199,10 +190,18 @@ async def live(server: Server, ending: AsyncExitStack, task_status: trio.TaskSta
             tasks.start_soon(supervised, name, work)
         task_status.started(server)
         await server.stop_asked.wait()
+        await member.hand_over()
+        broker.stopping = True
         transport.stop_listening()
         for partition in broker.replicas:
             partition.ring()  # whoever waits for data gets what there is
         connections.cancel_scope.deadline = trio.current_time() + GRACE_SECONDS
+
+
+async def stay_registered(server: Server, member: Member) -> None:
+    why = await member.stay()
+    logger.error("%s; this broker ends", why)
+    server.stop()
 
 
 def close_logs(broker: Broker) -> None:
@@ -411,74 +410,11 @@ def put_aside(file: Path, why: str) -> None:
     logger.warning("%s; it is now %s.aside-%d", why, file.name, number)
 
 
-# -- the cluster -----------------------------------------------------------------------------------
-
-
-async def introduce_cluster(session: Session, cluster_id: str) -> None:
-    if await session.read(CLUSTER_ID) is None:
-        await session.commit([Create(CLUSTER_ID, to_json(version=1, id=cluster_id))])
-
-
-async def register(server: Server) -> None:
-    """From here on the cluster counts on us: leaders may be elected.  Returns when we know what we lead."""
-    broker, session = server.broker, server.broker.view.session
-    endpoints = [Endpoint(*each.endpoint) for each in server.listeners]
-    directories = [uuid_text(each.id) for each in broker.replicas.directories]
-    me = broker_json(endpoints, broker.config["broker.rack"], directories)
-    for _ in range(REGISTRATIONS_MAX):
-        epoch = session.epoch
-        try:
-            await session.commit([Create(broker_path(broker.node_id), me, ephemeral=True)])
-        except Conflict:
-            if not await session.owns(broker_path(broker.node_id)):
-                await until_former_run_is_gone(broker, directories)
-                continue
-        if session.epoch == epoch:  # otherwise it may have ended with the session before
-            break
-    else:
-        raise CannotStart(f"broker {broker.node_id} comes and goes in the store faster than we can register")
-    server.registered_epoch = epoch
-    await broker.view.until(lambda image: image.controller != -1 and knows_its_part(broker.node_id, image))
-
-
-async def until_former_run_is_gone(broker: Broker, directories: Sequence[str]) -> None:
-    """Somebody is registered as us.  A run of ours that was killed stays so until its session ends; we have its
-    directories, and with them the proof that it is dead."""
-    session = broker.view.session
-    node = await session.read(broker_path(broker.node_id))
-    if node is None:
-        return
-    if registered_directories(node.data) == directories and session.timeout_seconds:
-        patience = PATIENCE * session.timeout_seconds
-        logger.warning("an earlier run of broker %d is still registered; %g s at most", broker.node_id, patience)
-        with trio.move_on_after(patience):
-            return await broker.view.until(lambda image: broker.node_id not in image.brokers)
-    found = broker.image.brokers.get(broker.node_id)
-    where = ", ".join(f"{each.host}:{each.port}" for each in found.endpoints) if found else "an unknown address"
-    raise CannotStart(f"another broker has node id {broker.node_id}, at {where}: choose another with --node-id")
-
-
-async def stay_registered(server: Server) -> None:
-    """Never ends: when the store has given us up and taken us in again, the cluster has to be told of us again."""
-    session = server.broker.view.session
-    while True:
-        await session.renewed(server.registered_epoch)
-        logger.warning("the session with the store is another one; registering again")
-        try:
-            await register(server)
-        except UNREACHED as trouble:
-            logger.warning("not registered: %s", trouble)
-            await trio.sleep(FIRST_PAUSE)
-        except CannotStart as problem:
-            logger.error("%s; this broker ends", problem)
-            return server.stop()
-
-
-def knows_its_part(node_id: int, image: Image) -> bool:
-    """Whether everything that a broker leads has been given to it since it registered."""
-    me = image.brokers.get(node_id)
-    return me is not None and all(
-        state.leader != node_id or state.leader_broker_epoch == me.epoch
-        for topic in image.topics.values()
-        for state in topic.partitions
-    )
+def inter_broker_listener(config: BrokerConfig, listeners: Sequence[Listener]) -> str:
+    """The listener that other brokers come to: the one that is named, or the first."""
+    named = config["inter.broker.listener.name"]
+    if named is None:
+        return listeners[0].name
+    if named.upper() not in (each.name for each in listeners):
+        raise CannotStart(f"inter.broker.listener.name={named}: listeners does not have it")
+    return str(named.upper())

@@ -22,6 +22,7 @@ from trilogue.broker.requests.later import Later
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
 from trilogue.broker.requests.seams import led_partition
+from trilogue.broker.security.brokers import Identity
 from trilogue.broker.security.operations import Operation
 from trilogue.storage.slices import Slice
 from trilogue.wire.apis.fetch import FetchRequest, FetchResponse
@@ -57,8 +58,8 @@ class Plan(NamedTuple):
     min_bytes: int
     committed_only: bool
     version: int
-    replica: int
-    """Who fetches, if it says that it is a broker; consumers are below 0."""
+    replica: Identity | None
+    """The broker that follows us, if it is one."""
 
 
 class Found:
@@ -92,7 +93,7 @@ def fetch(broker: Broker, request: FetchRequest, peer: Peer) -> FetchResponse | 
         return fetch_many(broker, plan, request.max_wait_ms, peer)
     found = Found()
     for wanted in plan.wanted:
-        found.add(*read_one(broker, plan, wanted, found, found.size, peer))
+        look(broker, plan, wanted, found, peer)
     if enough(broker, plan, found, request.max_wait_ms):
         return answer(broker, plan, found, peer) if plan.version >= BATCHES else answer_old(broker, plan, found, peer)
     return wait(broker, plan, found, peer, patience(peer, request.max_wait_ms))
@@ -104,13 +105,23 @@ def fetch_many(broker: Broker, plan: Plan, max_wait_ms: int, peer: Peer) -> Late
     async def in_pieces() -> FetchResponse:
         found, pace = Found(), broker.turns.pace()
         for wanted in plan.wanted:
-            found.add(*read_one(broker, plan, wanted, found, found.size, peer))
+            look(broker, plan, wanted, found, peer)
             await pace.step()
         if enough(broker, plan, found, max_wait_ms):
             return await answer_old(broker, plan, found, peer)
         return await wait(broker, plan, found, peer, scope)
 
     return in_pieces()
+
+
+def look(broker: Broker, plan: Plan, wanted: Wanted, found: Found, peer: Peer) -> None:
+    """At one partition, for the first time in this request."""
+    answer, size = read_one(broker, plan, wanted, found, found.size, peer)
+    found.add(answer, size)
+    if plan.replica is not None and not answer.error_code and answer.diverging_epoch.end_offset < 0:
+        partition = find(broker, peer, wanted)
+        if partition.fetched(plan.replica, wanted.offset, wanted.log_start_offset, trio.current_time()):
+            broker.in_sync.admit(partition, plan.replica)
 
 
 def enough(broker: Broker, plan: Plan, found: Found, max_wait_ms: int) -> bool:
@@ -157,8 +168,22 @@ def understand(broker: Broker, request: FetchRequest, peer: Peer) -> Plan:
         min(request.min_bytes, max_bytes),
         request.isolation_level == READ_COMMITTED,
         peer.version,
-        request.replica_state.replica_id if peer.version >= 15 else request.replica_id,
+        replica_in(broker, request, peer),
     )
+
+
+def replica_in(broker: Broker, request: FetchRequest, peer: Peer) -> Identity | None:
+    """The broker that fetches.  A forged one could move the high watermark: it has to have proven who it is, and to be
+    the one that is registered now."""
+    node_id = request.replica_state.replica_id if peer.version >= 15 else request.replica_id
+    if node_id < 0:
+        return None
+    if peer.broker is None or peer.broker.node_id != node_id:
+        raise BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    info = broker.image.brokers.get(node_id)
+    if info is None or info.epoch != peer.broker.epoch:
+        raise BrokerError(ErrorCode.STALE_BROKER_EPOCH)
+    return peer.broker
 
 
 def read_one(broker: Broker, plan: Plan, wanted: Wanted, found: Found, others: int, peer: Peer) -> tuple[Answer, int]:
@@ -166,9 +191,6 @@ def read_one(broker: Broker, plan: Plan, wanted: Wanted, found: Found, others: i
     partition = None
     try:
         partition = find(broker, peer, wanted)
-        if plan.replica >= 0:
-            # A forged replica could move the high watermark; ours have a listener of their own.
-            raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "not a replica of this partition")
         left = plan.max_bytes - others
         limit = min(wanted.max_bytes, max(0, left) if found.answers else left)
         if limit < 0:
@@ -180,6 +202,7 @@ def read_one(broker: Broker, plan: Plan, wanted: Wanted, found: Found, others: i
             min_one=not others,
             epoch=wanted.leader_epoch,
             last_fetched_epoch=wanted.last_fetched_epoch,
+            replica=plan.replica is not None,
         )
         found.urgent = found.urgent or got.diverging is not None
         return shape(wanted, partition, got, plan)
@@ -333,8 +356,11 @@ def watch(broker: Broker, plan: Plan, found: Found, bell: Bell, positions: dict[
             read_again(broker, plan, found, position, peer)  # it is gone, and that is to be said
             continue
         positions[partition] = position
-        partition.watch(bell, committed_only=plan.committed_only)
-        if (partition.high_watermark, partition.last_stable_offset) != (each.high_watermark, each.last_stable_offset):
+        partition.watch(bell, committed_only=plan.committed_only, replica=plan.replica is not None)
+        if plan.replica is not None:
+            if not found.sizes[position] and partition.log.end_offset > wanted.offset:
+                bell.changed.add(partition)
+        elif (partition.high_watermark, partition.last_stable_offset) != (each.high_watermark, each.last_stable_offset):
             bell.changed.add(partition)
 
 
@@ -371,5 +397,5 @@ def answer(broker: Broker, plan: Plan, found: Found, peer: Peer) -> FetchRespons
             for each in topic.partitions
             if each.error_code in MOVED
         )
-        add_leaders(broker, peer, response, moved, endpoints=plan.replica < 0)  # brokers know where brokers are
+        add_leaders(broker, peer, response, moved, endpoints=plan.replica is None)  # brokers know where brokers are
     return response

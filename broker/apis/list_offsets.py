@@ -69,7 +69,8 @@ def look_up(broker: Broker, topic: str, asked: Asked, peer: Peer, committed_only
             raise BrokerError(ErrorCode.UNSUPPORTED_VERSION)
         partition = led_partition(broker, peer, Operation.DESCRIBE, topic, asked.partition_index)
         partition.check_leader(asked.current_leader_epoch)
-        end = visible_end(partition, committed_only, peer.version)
+        # Another broker asks where its own log has to end.
+        end = partition.log.end_offset if peer.broker else visible_end(partition, committed_only, peer.version)
         try:
             return shaped(partition, asked, end, peer, partition.log.list_offset(asked.timestamp, end, in_loop=True))
         except TakesLong:

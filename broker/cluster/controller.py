@@ -48,8 +48,15 @@ def unwritable(error: OSError) -> BrokerError:
 
 
 class Controller:
-    def __init__(self, view: View, node_id: int, chance: random.Random, unclean: Callable[[str], bool]) -> None:
-        self._view, self._node_id, self._chance, self._unclean = view, node_id, chance, unclean
+    def __init__(
+        self,
+        view: View,
+        node_id: int,
+        chance: random.Random,
+        unclean: Callable[[str], bool],
+        min_isr: Callable[[str], int] = decisions.one,
+    ) -> None:
+        self._view, self._node_id, self._chance, self._unclean, self._min_isr = view, node_id, chance, unclean, min_isr
         self._producer_ids = iter(range(0))
 
     @property
@@ -95,7 +102,7 @@ class Controller:
         await self._view.session.commit([Create(CONTROLLER, name, ephemeral=True), raised])
 
     async def _elect(self, image: Image, settled: Image | None) -> None:
-        changes = decisions.elections(image, settled, self._unclean)
+        changes = decisions.elections(image, settled, self._unclean, self._min_isr)
         for at in range(0, len(changes), ELECTIONS_PER_COMMIT):
             await self._commit(
                 image, [each.op(image.controller_epoch) for each in changes[at : at + ELECTIONS_PER_COMMIT]]
@@ -113,8 +120,7 @@ class Controller:
         """
         for _ in range(ATTEMPTS):
             image = self._view.image
-            if not self.holds:
-                raise BrokerError(ErrorCode.NOT_CONTROLLER, f"broker {image.controller} is the controller")
+            # Whoever is asked decides: a decision is tied to what it was made on, and to the controller's epoch.
             ops = await trio.to_thread.run_sync(decide, image) if partitions > MANY_NODES else decide(image)
             if not ops:
                 return

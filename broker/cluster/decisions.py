@@ -150,7 +150,9 @@ def place(brokers: Sequence[int], count: int, factor: int, start: int) -> list[t
 def first_state(image: Image, replicas: tuple[int, ...]) -> PartitionState:
     alive = tuple(each for each in replicas if each in image.brokers)
     leader = alive[0] if alive else NO_LEADER
-    return PartitionState(replicas, leader, 0, alive or replicas, broker_epoch_of(image, leader))
+    isr = alive or replicas
+    epochs = tuple(broker_epoch_of(image, each) for each in isr)
+    return PartitionState(replicas, leader, 0, isr, broker_epoch_of(image, leader), isr_epochs=epochs)
 
 
 def create_ops(topic: Topic, configs: Mapping[str, str], controller_epoch: int) -> list[Op]:
@@ -222,8 +224,14 @@ def never(topic: str) -> bool:
     return False
 
 
-def elections(image: Image, seen: Image | None = None, unclean: Callable[[str], bool] = never) -> list[Change]:
-    """Every partition whose leader is gone, or has started anew: its next state.
+def one(topic: str) -> int:
+    return 1
+
+
+def elections(
+    image: Image, seen: Image | None = None, unclean: Callable[[str], bool] = never, min_isr: Callable[[str], int] = one
+) -> list[Change]:
+    """Every partition that brokers have left or come back to: its next state.
 
     `seen` is the image that was looked at last: what is the same in both needs no second look.  `unclean` knows the
     topics that would rather lose data than wait for a replica that has all of it.
@@ -233,32 +241,83 @@ def elections(image: Image, seen: Image | None = None, unclean: Callable[[str], 
     for topic in image.topics.values():
         if known.get(topic.name) is topic:
             continue
+        needed = min_isr(topic.name)
         for index, state in enumerate(topic.partitions):
-            if state.leader in image.brokers and state.leader_broker_epoch == image.brokers[state.leader].epoch:
-                continue
-            after = elect(image, state, unclean(topic.name))
+            after = without_the_gone(image, state, needed) if leads(image, state) else None
+            if not leads(image, state):
+                after = elect(image, state, unclean(topic.name), needed)
             if after is not None:
                 changes.append(Change(topic.name, index, after))
     return changes
 
 
-def elect(image: Image, state: PartitionState, unclean: bool = False) -> PartitionState | None:
+def leads(image: Image, state: PartitionState) -> bool:
+    """Whether the leader is there, still the same, and not about to end while another could lead."""
+    info = image.brokers.get(state.leader)
+    if info is None or info.epoch != state.leader_broker_epoch:
+        return False
+    return not info.stopping or not any(in_sync(image, state, each) for each in state.isr if each != state.leader)
+
+
+def in_sync(image: Image, state: PartitionState, member: int) -> bool:
+    """Whether a member of the ISR is there, in the life in which it joined, and means to stay."""
+    info = image.brokers.get(member)
+    return info is not None and info.epoch == state.epoch_of(member) and not info.stopping
+
+
+def without_the_gone(image: Image, state: PartitionState, min_isr: int) -> PartitionState | None:
+    """Whoever is gone need not be waited for: it comes back by catching up.  None if nobody is."""
+    left = tuple(each for each in state.isr if each == state.leader or in_sync(image, state, each))
+    return None if left == state.isr else with_isr(image, state, left, min_isr)
+
+
+def with_isr(image: Image, state: PartitionState, isr: tuple[int, ...], min_isr: int) -> PartitionState:
+    """Another ISR under the same leader.  Who leaves when there are too few stays eligible to lead (KIP-966): nothing
+    is committed without him until there are enough again."""
+    eligible: tuple[int, ...] = ()
+    if len(isr) < min(min_isr, len(state.replicas)):
+        eligible = tuple(each for each in state.replicas if each not in isr and each in (*state.isr, *state.elr))
+    epochs = tuple(state.epoch_of(each) if each in state.isr else broker_epoch_of(image, each) for each in isr)
+    return state._replace(isr=isr, isr_epochs=epochs, elr=eligible)
+
+
+def elect(image: Image, state: PartitionState, unclean: bool = False, min_isr: int = 1) -> PartitionState | None:
     """The state under the next leader; None if there is none to be had and that is known already.
 
-    Only a member of the ISR may lead.  The ISR never becomes empty: its last member stays, gone or not.
+    Best is a member of the ISR that has been there all the time, then one that ended cleanly and is back, in the ISR or
+    eligible (KIP-966), and then one that was killed and is back: what it had written, the system has.  The ISR never
+    becomes empty: its last member stays, gone or not.
     """
-    in_sync = tuple(each for each in state.isr if each in image.brokers)
-    leader = next((each for each in state.replicas if each in in_sync), NO_LEADER)
-    if leader == NO_LEADER and unclean:
-        leader = next((each for each in state.replicas if each in image.brokers), NO_LEADER)
-        in_sync = (leader,) if leader != NO_LEADER else ()
-    if leader == NO_LEADER and state.leader == NO_LEADER:
-        return None
-    return state._replace(
+    steady = [each for each in state.isr if in_sync(image, state, each)]
+    there = [each for each in state.replicas if each in image.brokers]
+    staying = [each for each in there if not image.brokers[each].stopping]
+    back = [each for each in staying if each in state.isr and image.brokers[each].clean_epoch == state.epoch_of(each)]
+    orders = [
+        steady,
+        back,
+        [each for each in staying if each in state.elr and image.brokers[each].clean_epoch >= 0],
+        [each for each in staying if each in state.isr],
+        [each for each in staying if each in state.elr],
+        [each for each in there if each in state.isr],
+        staying if unclean else [],
+    ]
+    leader = next((each for order in orders for each in state.replicas if each in order), NO_LEADER)
+    if leader == NO_LEADER:
+        if state.leader == NO_LEADER:
+            return None
+        return state._replace(leader=leader, leader_epoch=state.leader_epoch + 1, leader_broker_epoch=-1)
+    isr = tuple(each for each in state.replicas if each == leader or each in steady)
+    after = with_isr(image, state, isr, min_isr)
+    epochs = tuple(
+        broker_epoch_of(image, each) if each == leader else epoch
+        for each, epoch in zip(isr, after.isr_epochs, strict=True)
+    )
+    return after._replace(
         leader=leader,
         leader_epoch=state.leader_epoch + 1,
-        isr=in_sync or state.isr,
         leader_broker_epoch=broker_epoch_of(image, leader),
+        isr_epochs=epochs,
+        elr=tuple(each for each in after.elr if each != leader),
     )
 
 
@@ -267,7 +326,7 @@ def prefer(image: Image, state: PartitionState) -> PartitionState:
     preferred = state.replicas[0]
     if state.leader == preferred:
         raise BrokerError(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
-    if preferred not in image.brokers or preferred not in state.isr:
+    if preferred not in state.isr or not in_sync(image, state, preferred):
         raise BrokerError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available.")
     return state._replace(
         leader=preferred, leader_epoch=state.leader_epoch + 1, leader_broker_epoch=broker_epoch_of(image, preferred)

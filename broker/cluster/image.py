@@ -6,6 +6,7 @@ must not keep a broker from all the others.
 The layout follows Kafka's under ZooKeeper where it had one:
 
     /cluster/id                                 {"id": ...}
+    /cluster/secret                             what brokers prove to each other with that they belong here
     /controller          (ephemeral)            {"brokerid": ...}
     /controller_epoch                           a number
     /brokers/ids/1       (ephemeral)            endpoints; the node's creation number is the broker's epoch
@@ -33,6 +34,7 @@ GARBAGE = (ValueError, KeyError, TypeError, RecursionError)
 NO_LEADER = -1
 NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 CLUSTER_ID, CONTROLLER, CONTROLLER_EPOCH = "/cluster/id", "/controller", "/controller_epoch"
+CLUSTER_SECRET = "/cluster/secret"
 BROKERS, TOPICS, CONFIG, PRODUCER_IDS = "/brokers/ids/", "/brokers/topics/", "/config/", "/latest_producer_id_block"
 
 
@@ -48,6 +50,10 @@ class BrokerInfo(NamedTuple):
     rack: str | None
     epoch: int
     """Of this registration of the broker: a restarted one has a larger."""
+    clean_epoch: int = -1
+    """The epoch that it ended in before, if it ended cleanly: then it has everything that it had."""
+    stopping: bool = False
+    """It is about to end, and leads only what nobody else can."""
 
     def endpoint(self, listener: str) -> Endpoint | None:
         return next((each for each in self.endpoints if each.listener == listener), None)
@@ -64,6 +70,17 @@ class PartitionState(NamedTuple):
     """Of the node in the store: what a change of it is decided on."""
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
+    isr_epochs: tuple[int, ...] = ()
+    """The broker epoch of each member of the ISR: one that has registered anew since has to show what it has."""
+    elr: tuple[int, ...] = ()
+    """Eligible leader replicas (KIP-966): have left an ISR that was smaller than min.insync.replicas, and so miss
+    nothing that was committed."""
+
+    def epoch_of(self, member: int) -> int:
+        """Of a member of the ISR, when it joined."""
+        if len(self.isr_epochs) == len(self.isr):
+            return self.isr_epochs[self.isr.index(member)]
+        return self.leader_broker_epoch if member == self.leader else -1  # as 0.1.0 has stored it
 
     def to_json(self, controller_epoch: int) -> bytes:
         return to_json(
@@ -73,6 +90,8 @@ class PartitionState(NamedTuple):
             leader_epoch=self.leader_epoch,
             isr=self.isr,
             leader_broker_epoch=self.leader_broker_epoch,
+            isr_epochs=self.isr_epochs,
+            elr=self.elr,
         )
 
 
@@ -95,6 +114,7 @@ class Topic(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Image:
     cluster_id: str = ""
+    secret: bytes = field(default=b"", repr=False)
     controller: int = -1
     controller_epoch: int = 0
     controller_epoch_version: int = -1
@@ -150,6 +170,8 @@ class Image:
             fields["controller_epoch"] = int(node.data)
         elif path == CLUSTER_ID and node:
             fields["cluster_id"] = text(said_by(node, 1), "id")
+        elif path == CLUSTER_SECRET and node:
+            fields["secret"] = node.data
 
     def _apply_topics(self, changes: Mapping[str, Mapping[str, Node | None]]) -> dict[str, Any]:
         topics, names = dict(self.topics), dict(self.topic_names)
@@ -222,7 +244,14 @@ def read_broker(path: str, node: Node) -> BrokerInfo:
     said = said_by(node, 5)
     endpoints = tuple(Endpoint(str(name), str(host), int(port)) for name, host, port in said["endpoints"])
     rack = said.get("rack") and text(said, "rack")
-    return BrokerInfo(int(path[len(BROKERS) :]), endpoints, rack, node.created)
+    return BrokerInfo(
+        int(path[len(BROKERS) :]),
+        endpoints,
+        rack,
+        node.created,
+        said.get("clean_epoch", -1),
+        said.get("stopping") is True,
+    )
 
 
 def read_config(node: Node) -> Mapping[str, str]:
@@ -272,6 +301,8 @@ def read_state(path: str, before: PartitionState, node: Node) -> PartitionState:
             isr=numbers(said, "isr"),
             leader_broker_epoch=number(said, "leader_broker_epoch"),
             version=node.version,
+            isr_epochs=numbers(said, "isr_epochs") if "isr_epochs" in said else (),
+            elr=numbers(said, "elr") if "elr" in said else (),
         )
     except GARBAGE as problem:
         not_understood(path, problem)
@@ -299,9 +330,23 @@ def to_json(**fields: object) -> bytes:
     return json.dumps(fields, separators=(",", ":")).encode()
 
 
-def broker_json(endpoints: Iterable[Endpoint], rack: str | None, directories: Iterable[str] = ()) -> bytes:
+def broker_json(
+    endpoints: Iterable[Endpoint],
+    rack: str | None,
+    directories: Iterable[str] = (),
+    *,
+    clean_epoch: int = -1,
+    stopping: bool = False,
+) -> bytes:
     """`directories` are the ids of its data directories: by them a broker that starts again knows itself."""
-    return to_json(version=5, endpoints=[list(each) for each in endpoints], rack=rack, directories=list(directories))
+    return to_json(
+        version=5,
+        endpoints=[list(each) for each in endpoints],
+        rack=rack,
+        directories=list(directories),
+        clean_epoch=clean_epoch,
+        stopping=stopping,
+    )
 
 
 def registered_directories(data: bytes) -> list[str]:

@@ -5,12 +5,14 @@ and by nothing else.  A decision and its write have no `await` between them: tha
 """
 
 import logging
+from math import inf
 from typing import NamedTuple
 
 import trio
 
 from trilogue.broker.cluster.image import PartitionState
 from trilogue.broker.partitions.waiting import Bell
+from trilogue.broker.security.brokers import Identity
 from trilogue.storage.config import LogConfig
 from trilogue.storage.log import AppendResult, Log
 from trilogue.storage.producers import Origin
@@ -25,12 +27,25 @@ NO_EPOCH = -1
 class Follower:
     """How far another replica has come, as its fetches say."""
 
-    __slots__ = ("caught_up_at", "end_offset", "start_offset")
+    __slots__ = ("_fetched_at", "_leader_end", "caught_up_at", "end_offset", "epoch", "start_offset")
 
     def __init__(self) -> None:
         self.end_offset = -1
         self.start_offset = -1
-        self.caught_up_at = 0.0
+        self.epoch = -1
+        """Of the broker that fetches."""
+        self.caught_up_at: float | None = None
+        """When it last had everything that there was; None if nobody has looked yet."""
+        self._fetched_at, self._leader_end = -inf, -1
+
+    def fetched(self, offset: int, start: int, leader_end: int, now: float, epoch: int) -> None:
+        # Under load it never has everything; but who has by now all that there was when it asked last, keeps up.
+        if offset >= leader_end:
+            self.caught_up_at = now
+        elif offset >= self._leader_end and self._fetched_at > (self.caught_up_at or -inf):
+            self.caught_up_at = self._fetched_at
+        self.end_offset, self.start_offset, self.epoch = offset, start, epoch
+        self._fetched_at, self._leader_end = now, leader_end
 
 
 class Read(NamedTuple):
@@ -51,6 +66,7 @@ class Partition:
         "_alone",
         "_bells",
         "_followers",
+        "_replica_bells",
         "_stable",
         "_stable_bells",
         "epoch_start",
@@ -61,6 +77,7 @@ class Partition:
         "log",
         "min_isr",
         "node_id",
+        "proposed",
         "state",
         "topic",
         "topic_id",
@@ -80,7 +97,11 @@ class Partition:
         self.epoch_start = 0
         """Where our leader epoch began.  Until the high watermark is there, we do not know what is committed."""
         self._followers: dict[int, Follower] = {}
+        self.proposed: PartitionState | None = None
+        """A state with another ISR, on its way to the store.  Whoever joins in it counts already: it may be so."""
         self._bells: set[Bell] = set()
+        self._replica_bells: set[Bell] = set()
+        """Of followers, who read what is not committed yet."""
         self._stable_bells: set[Bell] = set()
         """Of those who read what is committed only."""
         self._stable = 0
@@ -106,6 +127,8 @@ class Partition:
         if (state.leader_epoch, state.version) < (self.state.leader_epoch, self.state.version):
             return
         new_epoch = state.leader_epoch != self.state.leader_epoch
+        if self.proposed is not None and state.version != self.proposed.version:
+            self.proposed = None  # it has become so, or something else has
         self.state = state
         self.leads = state.leader == self.node_id
         self._alone = self.leads and tuple(state.replicas) == (self.node_id,)
@@ -120,8 +143,10 @@ class Partition:
 
     # -- waiting -------------------------------------------------------------------------------
 
-    def watch(self, bell: Bell, *, committed_only: bool = False) -> None:
-        if committed_only:
+    def watch(self, bell: Bell, *, committed_only: bool = False, replica: bool = False) -> None:
+        if replica:
+            self._replica_bells.add(bell)
+        elif committed_only:
             if not self._stable_bells:
                 self._stable = self.last_stable_offset
             self._stable_bells.add(bell)
@@ -130,15 +155,16 @@ class Partition:
 
     def unwatch(self, bell: Bell) -> None:
         self._bells.discard(bell)
+        self._replica_bells.discard(bell)
         self._stable_bells.discard(bell)
 
     @property
     def watched(self) -> bool:
-        return bool(self._bells or self._stable_bells)
+        return bool(self._bells or self._replica_bells or self._stable_bells)
 
     def ring(self) -> None:
         """Whoever waits hears of it, however little it is."""
-        for bell in (*self._bells, *self._stable_bells):
+        for bell in (*self._bells, *self._replica_bells, *self._stable_bells):
             bell.ring(self)
 
     def _advance(self, size: int = 0) -> None:
@@ -150,7 +176,7 @@ class Partition:
         if not self._alone:
             if self.too_few:
                 return
-            for each in self.state.isr:
+            for each in self.state.isr if self.proposed is None else {*self.state.isr, *self.proposed.isr}:
                 if each != self.node_id:
                     reached = min(reached, self._followers[each].end_offset)
         if reached > self.high_watermark:
@@ -211,6 +237,9 @@ class Partition:
             room=room,
             checked=checked,
         )
+        if self._replica_bells:
+            for bell in self._replica_bells:
+                bell.grow(self, len(records))
         self._advance(len(records))
         return result
 
@@ -218,9 +247,13 @@ class Partition:
         """Whether all replicas in sync have everything before this offset."""
         return self.high_watermark >= offset
 
-    async def committed(self, offset: int, deadline: float) -> None:
-        """Wait for that.  Raises what a producer hears when it cannot be, or takes too long."""
-        epoch = self.state.leader_epoch
+    async def committed(self, offset: int, deadline: float, epoch: int | None = None) -> None:
+        """Wait for that, if it was written in this `epoch`, or just now.  Raises what a producer hears when it cannot
+        be, or takes too long."""
+        if epoch is None:
+            epoch = self.state.leader_epoch
+        elif epoch != self.state.leader_epoch:
+            raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another leader epoch has begun")
         bell = Bell()
         self.watch(bell)
         try:
@@ -252,8 +285,9 @@ class Partition:
         min_one: bool,
         epoch: int = NO_EPOCH,
         last_fetched_epoch: int = NO_EPOCH,
+        replica: bool = False,
     ) -> Read:
-        """What a consumer gets from `offset` on."""
+        """What a consumer gets from `offset` on; a replica also what is not committed yet."""
         if epoch != NO_EPOCH or not self.leads:
             self.check_leader(epoch)
         stable = self.last_stable_offset
@@ -264,7 +298,7 @@ class Partition:
                 raise BrokerError(ErrorCode.OFFSET_OUT_OF_RANGE, problem)
             if known < last_fetched_epoch or end < offset:
                 return Read(None, self.high_watermark, stable, self.log.start_offset, (known, end))
-        limit = stable if committed_only else self.high_watermark
+        limit = self.log.end_offset if replica else stable if committed_only else self.high_watermark
         records = self.log.read(offset, max_bytes, up_to=limit, min_one=min_one)
         return Read(records, self.high_watermark, stable, self.log.start_offset)
 
@@ -274,6 +308,73 @@ class Partition:
             problem = f"{self.topic}-{self.index}: what is committed is not known yet"
             raise BrokerError(ErrorCode.OFFSET_NOT_AVAILABLE, problem)
         return self.last_stable_offset if committed_only else self.high_watermark
+
+    # -- replicas ------------------------------------------------------------------------------
+
+    def fetched(self, replica: Identity, offset: int, start: int, now: float) -> bool:
+        """A follower has everything before `offset`.  Whether it could join the ISR now."""
+        follower = self._followers.get(replica.node_id)
+        if follower is None:
+            raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{replica.node_id} is no replica of {self.key}")
+        follower.fetched(offset, start, self.log.end_offset, now, replica.epoch)
+        self._advance()
+        return (
+            replica.node_id not in self.state.isr
+            and self.proposed is None
+            and offset >= self.high_watermark
+            and offset >= self.epoch_start
+        )
+
+    def laggards(self, now: float, patience: float) -> set[int]:
+        """Members of the ISR that have not kept up for so long."""
+        late = set()
+        for each in self.state.isr:
+            follower = self._followers.get(each)
+            if follower is None or follower.end_offset == self.log.end_offset:
+                continue
+            if follower.caught_up_at is None:
+                follower.caught_up_at = now  # the time of those that we have just begun to lead runs from here
+            elif now - follower.caught_up_at > patience:
+                late.add(each)
+        return late
+
+    def follower_epoch(self, replica: int) -> int:
+        """Of the broker that has fetched last under this id."""
+        return self._followers[replica].epoch
+
+    @property
+    def forgotten_by_all(self) -> int:
+        """Before this offset no replica has anything any more, as far as we know."""
+        return min((each.start_offset for each in self._followers.values()), default=self.log.start_offset)
+
+    def replicate(self, records: memoryview, high_watermark: int, log_start: int, now_ms: int) -> None:
+        """What the leader of this epoch has sent, as it is."""
+        if records:
+            self.log.append_as_follower(records, now_ms=now_ms, leader_epoch=self.state.leader_epoch)
+        self.high_watermark = max(self.high_watermark, min(high_watermark, self.log.end_offset))
+        if log_start > self.log.start_offset:
+            self.log.raise_start(min(log_start, self.log.end_offset), self.log.end_offset)
+            self.high_watermark = max(self.high_watermark, self.log.start_offset)
+
+    def part_from(self, epoch: int, end: int, now_ms: int) -> None:
+        """Our log parts from the leader's: its last epoch that may be ours is `epoch`, which ends there at `end`.
+
+        What lies behind goes.  If ours has an earlier epoch there instead, the leader is asked again about that.
+        """
+        known, ours = self.log.epoch_end_offset(epoch)
+        cut = min(end, ours) if known == epoch else ours
+        self.truncate(max(cut, 0), now_ms)
+
+    def truncate(self, offset: int, now_ms: int) -> None:
+        if offset < self.high_watermark:
+            logger.warning("%s-%d: cut to %d, below its high watermark %d", *self.key, offset, self.high_watermark)
+        self.log.truncate_to(offset, now_ms)
+        self.high_watermark = min(self.high_watermark, self.log.end_offset)
+
+    def start_over(self, offset: int, now_ms: int) -> None:
+        """All that we have is gone at the leader: begin where it does."""
+        self.log.truncate_fully_and_start_at(offset, now_ms)
+        self.high_watermark = offset
 
     # -- shortening ----------------------------------------------------------------------------
 

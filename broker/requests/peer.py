@@ -2,6 +2,8 @@
 
 import trio
 
+from trilogue.broker.security.brokers import Exchange, Identity
+
 
 class Hangup(Exception):
     """The connection is to be closed; the message says why, if there is anything to say."""
@@ -11,7 +13,9 @@ class Peer:
     """Whoever is at the other end of a connection.  `version` and `client_id` are those of the request at hand."""
 
     __slots__ = (
+        "broker",
         "client_id",
+        "exchange",
         "host",
         "listener",
         "local",
@@ -25,6 +29,10 @@ class Peer:
     def __init__(self, listener: str, host: str, local: tuple[str, int]) -> None:
         self.listener, self.host, self.local = listener, host, local
         self.principal = "User:ANONYMOUS"
+        self.broker: Identity | None = None
+        """Which broker of the cluster it is, if it has proven that."""
+        self.exchange: Exchange | None = None
+        """By which it is about to."""
         self.client_id: str | None = None
         self.version = 0
         self.software_name = self.software_version = "unknown"

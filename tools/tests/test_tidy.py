@@ -41,7 +41,7 @@ LAYERS = [
     {"broker.py"},
     {"requests"},
     {"network", "coordinators", "stacks.py", "watchdog.py"},
-    {"apis", "adoption.py", "joining.py"},
+    {"apis", "adoption.py", "joining.py", "membership.py"},
     {"server.py"},
 ]
 LEVEL = {Path("broker", name): level for level, names in enumerate(LAYERS) for name in names}

@@ -15,6 +15,7 @@ from trilogue.broker.cluster.decisions import (
     plan_partitions,
     plan_topic,
     prefer,
+    with_isr,
 )
 from trilogue.broker.cluster.image import (
     NO_LEADER,
@@ -51,8 +52,16 @@ def topic(*states: PartitionState) -> Topic:
     return Topic("t", ID, states, version=3)
 
 
-def state(replicas, leader, epoch, isr, life=None) -> PartitionState:
-    return PartitionState(replicas, leader, epoch, isr, 10 * leader if life is None else life)
+def state(replicas, leader, epoch, isr, life=None, elr=()) -> PartitionState:
+    """Whose members joined in the lives that `cluster` has them in."""
+    epochs = tuple(10 * each for each in isr)
+    return PartitionState(
+        replicas, leader, epoch, isr, 10 * leader if life is None else life, isr_epochs=epochs, elr=elr
+    )
+
+
+def altered(image: Image, broker: int, **fields) -> Image:
+    return replace(image, brokers={**image.brokers, broker: image.brokers[broker]._replace(**fields)})
 
 
 def new_topic(name="t", partitions=-1, factor=-1, assignments=None, configs=None) -> NewTopic:
@@ -176,6 +185,58 @@ def test_when_a_leader_dies_the_first_living_replica_in_sync_leads():
     image = cluster(2, 3, topics=[topic(state((1, 3, 2), 1, 4, (1, 2)))])
 
     assert elections(image) == [Change("t", 0, state((1, 3, 2), 2, 5, (2,)))]
+
+
+def test_whoever_is_gone_is_not_in_sync_any_more_and_the_leader_need_not_wait_for_it():
+    image = cluster(1, 3, topics=[topic(state((1, 2, 3), 1, 4, (1, 2, 3)))])
+
+    assert elections(image) == [Change("t", 0, state((1, 2, 3), 1, 4, (1, 3)))]
+
+
+def test_whoever_has_registered_anew_has_to_show_first_what_it_has():
+    image = altered(cluster(1, 2, topics=[topic(state((1, 2), 1, 4, (1, 2)))]), 2, epoch=99)
+
+    assert elections(image) == [Change("t", 0, state((1, 2), 1, 4, (1,)))]
+
+
+def test_a_leader_that_is_about_to_end_hands_over_and_one_that_follows_leaves():
+    stopping = altered(cluster(1, 2, topics=[topic(state((1, 2), 1, 4, (1, 2)))]), 1, stopping=True)
+    assert elections(stopping) == [Change("t", 0, state((1, 2), 2, 5, (2,)))]
+
+    following = altered(cluster(1, 2, topics=[topic(state((1, 2), 1, 4, (1, 2)))]), 2, stopping=True)
+    assert elections(following) == [Change("t", 0, state((1, 2), 1, 4, (1,)))]
+
+    alone = altered(cluster(1, 2, topics=[topic(state((1, 2), 1, 4, (1,)))]), 1, stopping=True)
+    assert elections(alone) == [], "nobody else could"
+
+
+def test_who_leaves_when_there_are_too_few_stays_eligible_until_there_are_enough():
+    both = state((1, 2, 3), 1, 4, (1, 2))
+    image = cluster(1, topics=[topic(both)])
+
+    (change,) = elections(image, min_isr=lambda name: 2)
+    assert change.state == state((1, 2, 3), 1, 4, (1,), elr=(2,))
+    again = with_isr(cluster(1, 2, 3), change.state, (1, 3), 2)
+    assert again == state((1, 2, 3), 1, 4, (1, 3))
+
+
+def test_an_eligible_replica_leads_when_nobody_in_sync_is_left():
+    image = cluster(2, topics=[topic(state((1, 2), 1, 4, (1,), elr=(2,)))])
+
+    assert elections(image, min_isr=lambda name: 2) == [Change("t", 0, state((1, 2), 2, 5, (2,), elr=(1,)))]
+
+
+def test_of_those_that_come_back_the_one_that_ended_cleanly_leads():
+    """All three were in sync when they ended, and are back: 2 has nothing to have lost."""
+    image = cluster(1, 2, 3, topics=[topic(state((1, 2, 3), 1, 4, (1, 2, 3)))])
+    for each in (1, 2, 3):
+        image = altered(image, each, epoch=100 + each)
+    killed = elections(image)
+    clean = elections(altered(image, 2, clean_epoch=20))
+
+    back = PartitionState((1, 2, 3), 1, 5, (1,), 101, isr_epochs=(101,))
+    assert killed == [Change("t", 0, back)]
+    assert clean == [Change("t", 0, back._replace(leader=2, isr=(2,), leader_broker_epoch=102, isr_epochs=(102,)))]
 
 
 def test_a_leader_that_has_started_anew_begins_a_new_leader_epoch():

@@ -18,7 +18,9 @@ def cluster(*brokers, state=STATE):
 def test_whoever_lives_may_rescue_a_partition_that_nobody_leads():
     orphan = STATE._replace(leader=NO_LEADER, isr=(1,))
 
-    assert rescue(cluster(2), orphan) == orphan._replace(leader=2, leader_epoch=5, isr=(2,), leader_broker_epoch=20)
+    assert rescue(cluster(2), orphan) == orphan._replace(
+        leader=2, leader_epoch=5, isr=(2,), leader_broker_epoch=20, isr_epochs=(20,)
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,152 @@
+"""A broker's place in its cluster: it registers, registers again when the store has given it up, and hands over when it
+ends."""
+
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+
+import trio
+
+from trilogue.broker.broker import Broker
+from trilogue.broker.cluster.decisions import in_sync
+from trilogue.broker.cluster.image import (
+    CLUSTER_ID,
+    CLUSTER_SECRET,
+    Endpoint,
+    Image,
+    broker_json,
+    broker_path,
+    registered_directories,
+    to_json,
+)
+from trilogue.broker.cluster.store import UNREACHED, Conflict, Create, Session, Update
+from trilogue.broker.network.listeners import CannotStart
+from trilogue.wire.ids import uuid_text
+
+logger = logging.getLogger(__name__)
+
+REGISTRATIONS_MAX = 20
+PATIENCE = 1.5
+"""How much longer than its session's time-out a run that was killed may stay registered: servers look now and then."""
+
+AGAIN_SECONDS = 0.5
+HAND_OVER_SECONDS = 30.0
+"""How long other brokers may take to lead what we have led, when we stop."""
+
+NO_EPOCH = -1
+
+
+async def introduce_cluster(session: Session, cluster_id: str, secret: bytes) -> None:
+    for path, data in ((CLUSTER_ID, to_json(version=1, id=cluster_id)), (CLUSTER_SECRET, secret)):
+        if await session.read(path) is None:
+            with suppress(Conflict):  # another broker was quicker
+                await session.commit([Create(path, data)])
+
+
+class Member:
+    """`endpoints` are where others reach us."""
+
+    def __init__(self, broker: Broker, endpoints: Sequence[Endpoint]) -> None:
+        self._broker, self._endpoints = broker, endpoints
+        self._session = broker.view.session
+        self._session_epoch = 0
+        """Of the session in which the cluster has been told of us."""
+        directories = broker.replicas.directories
+        self._directories = [uuid_text(each.id) for each in directories]
+        clean = {each.clean_broker_epoch for each in directories}
+        self._had_all = clean.pop() if len(clean) == 1 else None
+        """The broker epoch up to whose end we are known to have lost nothing."""
+
+    @property
+    def _path(self) -> str:
+        return broker_path(self._broker.node_id)
+
+    def _told(self, *, stopping: bool = False) -> bytes:
+        return broker_json(
+            self._endpoints,
+            self._broker.config["broker.rack"],
+            self._directories,
+            clean_epoch=NO_EPOCH if self._had_all is None else self._had_all,
+            stopping=stopping,
+        )
+
+    async def register(self) -> None:
+        """From here on the cluster counts on us: leaders may be elected.  Returns when we know what we lead."""
+        broker, session = self._broker, self._session
+        for _ in range(REGISTRATIONS_MAX):
+            epoch = session.epoch
+            try:
+                await session.commit([Create(self._path, self._told(), ephemeral=True)])
+            except Conflict:
+                if not await session.owns(self._path):
+                    await self._until_former_run_is_gone()
+                    continue
+            if session.epoch == epoch:  # otherwise it may have ended with the session before
+                break
+        else:
+            raise CannotStart(f"broker {broker.node_id} comes and goes in the store faster than we can register")
+        self._session_epoch = epoch
+        await broker.view.until(lambda image: image.controller != -1 and knows_its_part(broker.node_id, image))
+        self._had_all = broker.image.brokers[broker.node_id].epoch
+
+    async def _until_former_run_is_gone(self) -> None:
+        """Somebody is registered as us.  A run of ours that was killed stays so until its session ends; we have its
+        directories, and with them the proof that it is dead."""
+        broker, session = self._broker, self._session
+        node = await session.read(self._path)
+        if node is None:
+            return
+        if registered_directories(node.data) == self._directories and session.timeout_seconds:
+            patience = PATIENCE * session.timeout_seconds
+            logger.warning("an earlier run of broker %d is still registered; %g s at most", broker.node_id, patience)
+            with trio.move_on_after(patience):
+                return await broker.view.until(lambda image: broker.node_id not in image.brokers)
+        found = broker.image.brokers.get(broker.node_id)
+        where = ", ".join(f"{each.host}:{each.port}" for each in found.endpoints) if found else "an unknown address"
+        raise CannotStart(f"another broker has node id {broker.node_id}, at {where}: choose another with --node-id")
+
+    async def stay(self) -> str:
+        """When the store has given us up and taken us in again, the cluster has to be told of us again.  Returns only
+        if that cannot be: why."""
+        while True:
+            await self._session.renewed(self._session_epoch)
+            logger.warning("the session with the store is another one; registering again")
+            try:
+                await self.register()
+            except UNREACHED as trouble:
+                logger.warning("not registered: %s", trouble)
+                await trio.sleep(AGAIN_SECONDS)
+            except CannotStart as problem:
+                return str(problem)
+
+    async def hand_over(self) -> None:
+        """Before we end, others lead what they can: returns when they do, or it takes too long."""
+        broker = self._broker
+        if broker.image.brokers.keys() <= {broker.node_id}:
+            return
+        try:
+            await self._session.commit([Update(self._path, self._told(stopping=True))])
+        except (Conflict, OSError, *UNREACHED) as trouble:
+            logger.warning("nobody could be told that this broker ends: %s", trouble)
+            return
+        with trio.move_on_after(HAND_OVER_SECONDS):
+            await broker.view.until(lambda image: not leads_what_others_could(broker.node_id, image))
+
+
+def knows_its_part(node_id: int, image: Image) -> bool:
+    """Whether everything that a broker leads has been given to it since it registered."""
+    me = image.brokers.get(node_id)
+    return me is not None and all(
+        state.leader != node_id or state.leader_broker_epoch == me.epoch
+        for topic in image.topics.values()
+        for state in topic.partitions
+    )
+
+
+def leads_what_others_could(node_id: int, image: Image) -> bool:
+    me = image.brokers.get(node_id)
+    return me is not None and any(
+        state.leader == node_id and any(each != node_id and in_sync(image, state, each) for each in state.isr)
+        for topic in image.topics.values()
+        for state in topic.partitions
+    )

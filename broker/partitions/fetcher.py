@@ -1,0 +1,278 @@
+"""A follower's task: fetches, from one leader's broker, every partition that we follow there.
+
+A fetch says for each partition where our log ends and under which epoch that was written.  If the leader's log parts
+from ours, it says where, and we cut ours before anything is appended; so that happens under every new leader epoch by
+itself, and again until the two agree.  What comes for an epoch that is over is dropped.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+import trio
+
+from trilogue.broker.config import BrokerConfig
+from trilogue.broker.names import TopicIdPartition
+from trilogue.broker.partitions.partition import Partition
+from trilogue.broker.requests.turns import Turns
+from trilogue.client.errors import ClientError
+from trilogue.client.link import Link
+from trilogue.wire.apis.fetch import FetchRequest, FetchResponse
+from trilogue.wire.apis.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from trilogue.wire.errors import BrokerError, ErrorCode
+
+logger = logging.getLogger(__name__)
+
+Asked = FetchRequest.Topic.Partition
+Answer = FetchResponse.Topic.Partition
+VERSION = 17
+LATEST, EARLIEST = -1, -2
+NO_SESSION, INITIAL_EPOCH = 0, 0
+NO_EPOCH = -1
+EPOCH_MAX = 2**31 - 1
+
+MOVED = {
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.INCONSISTENT_TOPIC_ID,
+}
+"""One of us two has not heard of a change yet."""
+
+
+class Following:
+    """A partition that we fetch, and what the leader was told of it last."""
+
+    __slots__ = ("partition", "rests_until", "told")
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.told: tuple[int, int, int, int] | None = None
+        self.rests_until = 0.0
+
+    @property
+    def key(self) -> TopicIdPartition:
+        return (self.partition.topic_id, self.partition.index)
+
+    def now(self) -> tuple[int, int, int, int]:
+        log = self.partition.log
+        latest = NO_EPOCH if log.latest_epoch is None else log.latest_epoch
+        return (self.partition.leader_epoch, log.end_offset, latest, log.start_offset)
+
+
+class Fetcher:
+    """`dial` connects to the leader's broker, `me` says who we are."""
+
+    def __init__(
+        self,
+        leader: int,
+        dial: Callable[[int], Awaitable[Link]],
+        me: Callable[[], FetchRequest.ReplicaState],
+        config: Callable[[], BrokerConfig],
+        clock_ms: Callable[[], int],
+        turns: Turns,
+    ) -> None:
+        self.leader, self._dial, self._me, self._config = leader, dial, me, config
+        self._clock_ms, self._turns = clock_ms, turns
+        self._following: dict[TopicIdPartition, Following] = {}
+        self._news: set[TopicIdPartition] = set()
+        """What the leader has to be told of."""
+        self._gone: set[TopicIdPartition] = set()
+        """What it is to leave out from now on."""
+        self._session = (NO_SESSION, INITIAL_EPOCH)
+        self._stirred = trio.Event()
+        self._failed = False
+
+    # -- what we follow ------------------------------------------------------------------------
+
+    def follow(self, partitions: Iterable[Partition]) -> None:
+        """These, and no others any more."""
+        wanted = {(each.topic_id, each.index): each for each in partitions}
+        for key in [each for each in self._following if each not in wanted]:
+            del self._following[key]
+            self._news.discard(key)
+            self._gone.add(key)
+        for key, partition in wanted.items():
+            known = self._following.get(key)
+            if known is None or known.partition is not partition:
+                self._following[key] = Following(partition)
+                self._news.add(key)
+            elif known.told is None or known.told[0] != partition.leader_epoch:
+                known.rests_until = 0.0
+                self._news.add(key)
+        self._stirred.set()
+
+    def __len__(self) -> int:
+        return len(self._following)
+
+    # -- the task ------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Never ends."""
+        while True:
+            while not self._following:
+                self._stirred = trio.Event()
+                await self._stirred.wait()
+            try:
+                link = await self._dial(self.leader)
+                try:
+                    await self._fetch_from(link)
+                finally:
+                    link.close()
+            except (ClientError, BrokerError) as problem:
+                if not self._failed:
+                    self._failed = True
+                    logger.warning("broker %d cannot be followed: %s", self.leader, problem)
+            await trio.sleep(self._config()["replica.fetch.backoff.ms"] / 1000)
+
+    async def _fetch_from(self, link: Link) -> None:
+        self._begin_session()
+        while True:
+            if not self._following:
+                return
+            self._wake_those_who_rest()
+            asked, request = self._request()
+            seconds = self._config()["replica.socket.timeout.ms"] / 1000
+            response = await link.call(request, FetchResponse, cap=VERSION, seconds=seconds)
+            self._failed = False
+            if response.error_code != ErrorCode.NONE:
+                self._begin_session()
+                if response.error_code not in (
+                    ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+                    ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+                ):
+                    raise BrokerError(ErrorCode(response.error_code))  # type: ignore[call-arg]
+                continue
+            self._go_on_with_session(response.session_id)
+            await self._take(link, asked, response)
+
+    def _begin_session(self) -> None:
+        self._session = (NO_SESSION, INITIAL_EPOCH)
+        self._news = set(self._following)
+        self._gone.clear()
+
+    def _go_on_with_session(self, session_id: int) -> None:
+        if session_id == NO_SESSION:
+            self._begin_session()  # the leader keeps none for us: everything is said each time
+        else:
+            before = self._session[1]
+            self._session = (session_id, 1 if before == EPOCH_MAX else before + 1)
+
+    def _wake_those_who_rest(self) -> None:
+        now = trio.current_time()
+        for key, following in self._following.items():
+            if following.told is None and following.rests_until <= now:
+                self._news.add(key)
+
+    def _request(self) -> tuple[Mapping[TopicIdPartition, Following], FetchRequest]:
+        """The next one, and all that it is about."""
+        config, now = self._config(), trio.current_time()
+        topics: dict[bytes, FetchRequest.Topic] = {}
+        for key in self._news:
+            following = self._following[key]
+            if following.rests_until > now:
+                continue
+            following.told = epoch, end, latest, start = following.now()
+            topic = topics.setdefault(key[0], FetchRequest.Topic(topic_id=key[0], partitions=[]))
+            topic.partitions.append(
+                Asked(
+                    partition=key[1],
+                    current_leader_epoch=epoch,
+                    fetch_offset=end,
+                    last_fetched_epoch=latest,
+                    log_start_offset=start,
+                    partition_max_bytes=config["replica.fetch.max.bytes"],
+                )
+            )
+        gone: dict[bytes, list[int]] = {}
+        for topic_id, index in self._gone - self._following.keys():
+            gone.setdefault(topic_id, []).append(index)
+        self._news, self._gone = set(), set()
+        session_id, session_epoch = self._session
+        Forgotten = FetchRequest.ForgottenTopic
+        return dict(self._following), FetchRequest(
+            replica_state=self._me(),
+            max_wait_ms=config["replica.fetch.wait.max.ms"],
+            min_bytes=config["replica.fetch.min.bytes"],
+            max_bytes=config["replica.fetch.response.max.bytes"],
+            session_id=session_id,
+            session_epoch=session_epoch,
+            topics=list(topics.values()),
+            forgotten_topics_data=[Forgotten(topic_id=each, partitions=indexes) for each, indexes in gone.items()],
+        )
+
+    # -- what comes ----------------------------------------------------------------------------
+
+    async def _take(self, link: Link, asked: Mapping[TopicIdPartition, Following], response: FetchResponse) -> None:
+        pace = self._turns.pace()
+        for topic in response.responses:
+            for answer in topic.partitions:
+                key = (topic.topic_id, answer.partition_index)
+                following = asked.get(key)
+                if following is None or self._following.get(key) is not following:
+                    continue
+                partition = following.partition
+                if following.told is None or partition.leads or partition.leader_epoch != following.told[0]:
+                    self._news.add(key)  # it was said under an epoch that is over
+                    continue
+                try:
+                    self._take_one(following, answer)
+                    if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                        await self._find_place(link, following)
+                except (BrokerError, OSError) as problem:
+                    logger.warning("%s-%d cannot be followed: %s", *partition.key, problem)
+                    self._rest(following)
+                if following.told is not None and following.now() != following.told:
+                    self._news.add(key)
+                await pace.step()
+
+    def _take_one(self, following: Following, answer: Answer) -> None:
+        partition, now_ms = following.partition, self._clock_ms()
+        if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            return  # where to go on has to be asked for
+        if answer.error_code in MOVED:
+            self._rest(following)
+        elif answer.error_code != ErrorCode.NONE:
+            raise BrokerError(ErrorCode(answer.error_code))  # type: ignore[call-arg]
+        elif answer.diverging_epoch.end_offset >= 0:
+            partition.part_from(answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset, now_ms)
+        elif following.told is not None and partition.log.end_offset == following.told[1]:
+            records = memoryview(answer.records or b"")
+            partition.replicate(records, answer.high_watermark, answer.log_start_offset, now_ms)
+
+    def _rest(self, following: Following) -> None:
+        """Leave it out for a while."""
+        pause = self._config()["replica.fetch.backoff.ms"] / 1000
+        following.told, following.rests_until = None, trio.current_time() + pause
+        self._gone.add(following.key)
+        self._news.discard(following.key)
+
+    async def _find_place(self, link: Link, following: Following) -> None:
+        """What we ask for, the leader does not have: its log ends before ours, or begins behind it."""
+        partition, asked_in = following.partition, following.told
+        end = await self._list_offset(link, partition, LATEST)
+        start = await self._list_offset(link, partition, EARLIEST)
+        if asked_in is None or partition.leads or partition.leader_epoch != asked_in[0]:
+            return
+        if end < partition.log.end_offset:
+            partition.truncate(end, self._clock_ms())
+        elif start > partition.log.end_offset:
+            logger.warning("%s-%d: begins anew at %d, where its leader does", *partition.key, start)
+            partition.start_over(start, self._clock_ms())
+
+    async def _list_offset(self, link: Link, partition: Partition, timestamp: int) -> int:
+        Topic = ListOffsetsRequest.Topic
+        wanted = Topic.Partition(
+            partition_index=partition.index, current_leader_epoch=partition.leader_epoch, timestamp=timestamp
+        )
+        request = ListOffsetsRequest(
+            replica_id=self._me().replica_id,
+            isolation_level=0,
+            topics=[Topic(name=partition.topic, partitions=[wanted])],
+        )
+        response = await link.call(request, ListOffsetsResponse, cap=7)
+        found = response.topics[0].partitions[0]
+        if found.error_code != ErrorCode.NONE:
+            raise BrokerError(ErrorCode(found.error_code))  # type: ignore[call-arg]
+        return int(found.offset)
