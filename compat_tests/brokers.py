@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import apache
 import jars
@@ -63,23 +64,34 @@ def started(target: str, folder: Path, settings: Mapping[str, str], image: str |
         with Network() as network, containers.Trilogue(image, network, **variables) as contained:
             yield contained.bootstrap
     elif target == CLUSTER:
-        with cluster(folder, settings) as brokers:
-            yield ",".join(each.bootstrap for each in brokers)
+        with cluster(folder, settings) as several:
+            yield several.bootstrap
     else:
         with Trilogue(folder, **settings) as broker:
             yield broker.bootstrap
 
 
+class Cluster(NamedTuple):
+    zookeeper: ZooKeeper
+    brokers: Mapping[int, "Trilogue"]
+    """By their ids."""
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(each.bootstrap for each in self.brokers.values())
+
+
 @contextmanager
-def cluster(folder: Path, settings: Mapping[str, str], count: int = 3) -> Iterator[list["Trilogue"]]:
+def cluster(folder: Path, settings: Mapping[str, str], count: int = 3) -> Iterator[Cluster]:
     """Brokers of ours, and the ZooKeeper that holds them together."""
     try:
         with ZooKeeper(folder / "zookeeper") as zookeeper, ExitStack() as stack:
             given = {**REPLICATED, **settings, "zookeeper.connect": zookeeper.address}
-            yield [
-                stack.enter_context(Trilogue(folder / str(number), **given, **{"node.id": str(number)}))
+            brokers = {
+                number: stack.enter_context(Trilogue(folder / str(number), **given, **{"node.id": str(number)}))
                 for number in range(1, count + 1)
-            ]
+            }
+            yield Cluster(zookeeper, brokers)
     except jars.Missing as missing:
         missing_tool(missing)
 
