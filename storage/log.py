@@ -53,8 +53,6 @@ _PLACE = Struct(">qii")
 _unpack = Struct(">qi4xbIhiqqqhii").unpack_from
 """A batch's header without leader epoch, which no leader looks at."""
 
-_FEW_SHORTEST = FEW_RECORDS * SHORTEST_RECORD
-
 _NOT_PLAIN = -1
 """The attributes of bytes too short to have any."""
 
@@ -145,9 +143,8 @@ class Log(Upkeep):
         size = len(buf)
         config = self._config
         try:
-            header = _unpack(buf)
-            base, length, magic, crc, attributes, delta, first, max_timestamp, producer_id, epoch, sequence, count = (
-                header
+            (base, length, magic, crc, attributes, delta, first, max_timestamp, producer_id, epoch, sequence, count) = (
+                _unpack(buf)
             )
         except StructError:
             attributes = _NOT_PLAIN
@@ -162,10 +159,12 @@ class Log(Upkeep):
             and first <= max_timestamp <= now_ms + config.message_timestamp_after_max_ms
             and (producer_id < 0 or sequence >= 0)
             and (
-                _FEW_SHORTEST < count * SHORTEST_RECORD < size or attributes & CODEC_MASK or lengths_add_up(buf, count)
+                (count > FEW_RECORDS and count * SHORTEST_RECORD < size)
+                or attributes & CODEC_MASK
+                or lengths_add_up(buf, count)
             )
             and records.checksum(buf[CHECKED_FROM:]) == crc
-            and (not attributes & CODEC_MASK or checked is config or holds_records(buf, config, room))
+            and (not attributes or not attributes & CODEC_MASK or checked is config or holds_records(buf, config, room))
         ):
             if buf.readonly:
                 buf = memoryview(bytearray(buf))

@@ -304,18 +304,19 @@ def append(
             raise refused[partition.key]
         records = data.records
         log = partition.log
-        if not records or (checked is None and peer.version < KNOWS_ZSTD):
+        if not records or (peer.version < KNOWS_ZSTD and checked is None):
             records = batch(records, peer.version, log.config)
         start = log.start_offset
         generation = 2 if peer.version >= ADDS else 1
-        answer.base_offset, last, answer.log_append_time_ms, answer.log_start_offset, _ = partition.append(
-            records,
-            now_ms,
-            acks=request.acks,
-            transaction_version=generation,
-            room=broker.turns.room if checked is None else None,
-            checked=None if checked is None else checked[id(data)],
-        )
+        if checked is None:
+            appended = partition.append(
+                records, now_ms, acks=request.acks, transaction_version=generation, room=broker.turns.room
+            )
+        else:
+            appended = partition.append(
+                records, now_ms, acks=request.acks, transaction_version=generation, checked=checked[id(data)]
+            )
+        answer.base_offset, last, answer.log_append_time_ms, answer.log_start_offset, _ = appended
         if (request.acks == -1 and not partition.is_committed(last + 1)) or log.must_flush(now_ms):
             waiting.append((answer, partition, last + 1, partition.leader_epoch))
     except (BrokerError, MalformedMessage) as error:

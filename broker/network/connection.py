@@ -66,6 +66,7 @@ class Connection:
     __slots__ = (
         "_api",
         "_asked",
+        "_begun",
         "_broker",
         "_repeats",
         "_spares",
@@ -97,6 +98,8 @@ class Connection:
         """Of the request that `later` answers; of a template's it does not matter."""
         self._asked = (0, 0)
         """Its version and correlation id."""
+        self._begun = 0.0
+        """When the first request was handled of what came last, but for what comes again and again."""
         self._repeats: Repeats | None = None
         self._templates: Templates | None = None
         """Of the first API asked for that has any."""
@@ -153,24 +156,27 @@ class Connection:
         """
         at, size = 0, len(view)
         limit = self._broker.request_bytes_max
-        begun, queued = monotonic(), 0
-        self.long = False
-        foreign = False
+        queued = 0
+        self._begun, self.long = 0.0, False
         while at < size and self.later is None and not self.long:
             end = frame_end(view, at, limit)
             if end is None:
                 break
-            if self.unconfirmed:
-                foreign = view[at + SIZE.size : at + NEXT.size] != self._unconfirmed_key
-                if foreign or len(self.unconfirmed) >= UNCONFIRMED_MAX:
-                    break
+            if self.unconfirmed and not self._may_follow(view, at):
+                return at
             if added := self._handle(view[at + SIZE.size : end]):
                 queued += added
-                self.long = queued > PIECE_BYTES or monotonic() - begun > PIECE_SECONDS
+                self.long = queued > PIECE_BYTES or monotonic() - self._begun > PIECE_SECONDS
             at = end
-        waits = self.later is not None or self.long or foreign or len(self.unconfirmed) >= UNCONFIRMED_MAX
-        self.takes_more = bool(self.unconfirmed) and not waits
+        if self.unconfirmed:
+            self.takes_more = self.later is None and not self.long
         return at
+
+    def _may_follow(self, view: memoryview, at: int) -> bool:
+        """Whether the frame there may be handled before what is done is confirmed."""
+        same = view[at + SIZE.size : at + NEXT.size] == self._unconfirmed_key
+        self.takes_more = same and len(self.unconfirmed) < UNCONFIRMED_MAX
+        return self.takes_more
 
     def _handle(self, frame: memoryview) -> int:
         """Answer how much that is towards a piece of the loop: nothing, for what comes again and again."""
@@ -184,6 +190,7 @@ class Connection:
             peer.client_id = template.client_id
             answer = self._repeats.handler(self._broker, template, correlation_id, peer)
         else:
+            self._begun = self._begun or monotonic()
             key, version, correlation_id, client_id, at = header = read_header(frame)
             api = APIS.get(key)
             if api is None or version not in api.numbers:
