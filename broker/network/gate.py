@@ -130,7 +130,7 @@ class Gate:
                         self._accept_or_tick(fd)
                     elif guest.busy:
                         if guest.connection.takes_more:
-                            self._receive_more(guest)
+                            self._receive(guest)
                         else:
                             self._unwatch(guest)
                             self._look_ahead(guest)
@@ -203,44 +203,36 @@ class Gate:
         if fd in self._listeners:
             self._epoll.register(fd, select.EPOLLIN)
 
-    def _read(self, guest: GateGuest) -> int:
-        """Once; how many bytes came."""
-        connection = guest.connection
-        if connection.tail is None:
-            size = guest.sock.recv_into(self._buffer)
-            connection.receive(self._view[:size])
-        else:
-            with connection.room() as room:
-                size = guest.sock.recv_into(room)
-            connection.received(size)
-        return size
-
     def _receive(self, guest: GateGuest) -> bool:
         """Read once and handle what is complete; whether it is still there."""
+        connection = guest.connection
         try:
-            if size := self._read(guest):
+            if connection.tail is None:
+                size = guest.sock.recv_into(self._buffer)
+                connection.receive(self._view[:size])
+            else:
+                with connection.room() as room:
+                    size = guest.sock.recv_into(room)
+                connection.received(size)
+            if size:
                 self._taken += size
                 guest.last_active = self._now
                 return True
-            self._close(guest)  # the peer has hung up
+            if guest.busy:
+                self._unwatch(guest)  # whoever sends the answers will hear of it
+            else:
+                self._close(guest)  # the peer has hung up
         except BlockingIOError:
             return True
-        except (MalformedMessage, Hangup, OSError) as error:
-            self._guests.drop(guest, error)
-        except Exception:
-            self._guests.drop_for_bug(guest)
-        return False
-
-    def _receive_more(self, guest: GateGuest) -> None:
-        """From one whose answers are waited for, but who may ask for more of the same meanwhile."""
-        try:
-            if not self._read(guest):
-                self._unwatch(guest)  # it has hung up: whoever sends the answers will hear of it
-        except BlockingIOError:
-            pass
         except Exception as error:
-            guest.trouble = error
-            self._unwatch(guest)
+            if guest.busy:
+                guest.trouble = error
+                self._unwatch(guest)
+            elif isinstance(error, MalformedMessage | Hangup | OSError):
+                self._guests.drop(guest, error)
+            else:
+                self._guests.drop_for_bug(guest)
+        return False
 
     def _answer(self, served: list[GateGuest]) -> None:
         """Those who need not wait for it."""
