@@ -11,7 +11,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check test-reduced test-pythons format jars clients bench-wire bench-storage bench-start bench bench-groups bench-pipeline bench-versus bench-hostile kills examples compat compat-record docker-ready docs clean
+.PHONY: help run test check test-reduced test-pythons format jars clients bench-wire bench-storage bench-start bench bench-groups bench-pipeline bench-versus bench-hostile kills faults examples compat compat-record docker-ready docs clean
 
 help:           ## show this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
@@ -75,6 +75,9 @@ bench-hostile: $(READY)  ## what another client feels while one attacks, beside 
 kills: $(READY)  ## a pipeline's driver killed ten times; `make test` has three
 	TRILOGUE_KILLS=10 $(BIN)/python -m pytest pipeline/tests/test_kills.py
 
+faults: $(READY)  ## brokers of a cluster killed, hung and stopped under load, twenty times each; `make test` has two
+	TRILOGUE_FAULTS=20 $(BIN)/python -m pytest compat_tests/test_faults.py
+
 examples: $(READY)  ## run the pipeline's examples on a broker of their own, and draw their pictures anew
 	TZ=UTC $(BIN)/python -m trilogue.pipeline.examples.pictures docs/pictures
 
@@ -86,6 +89,7 @@ docker-ready:   ## as root: install what container tests need (docker.io, deboot
 compat: $(READY) docker-ready  ## the compatibility suite, against Apache Kafka and against ours; then docs/compatibility.md
 	$(BIN)/python -m pytest compat_tests --target=apache-kafka
 	$(BIN)/python -m pytest compat_tests
+	$(BIN)/python -m pytest compat_tests/test_clients.py compat_tests/test_groups.py compat_tests/test_transactions.py --target=cluster
 	$(BIN)/python -m pytest compat_tests/test_container.py compat_tests/test_clients.py compat_tests/test_groups.py --target=container
 	$(BIN)/python -m compat_tests.report
 

@@ -89,8 +89,20 @@ class Trial:
             with suppress(confluent_kafka.KafkaException):  # it may have asked one that hangs
                 if so():
                     return
-            assert time.monotonic() < deadline, f"not within {SECONDS_MAX} s: {what}"
+            assert time.monotonic() < deadline, f"not within {SECONDS_MAX} s: {what}; {self.views()}"
             time.sleep(0.05)
+
+    def views(self) -> str:
+        """What each broker believes, for whoever has to find out what went wrong."""
+        found = []
+        for number, broker in self.cluster.brokers.items():
+            admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": broker.bootstrap})
+            try:
+                parts = admin.list_topics("t", timeout=ASK_SECONDS).topics["t"].partitions.values()
+                found.append(f"{number} says {[(each.id, each.leader, each.isrs) for each in parts]}")
+            except confluent_kafka.KafkaException as error:
+                found.append(f"{number} does not say: {error}")
+        return "; ".join(found)
 
     def all_in_sync(self) -> None:
         self.until("all are in sync", lambda: all(self.in_sync(each) == 3 for each in range(PARTITIONS)))

@@ -241,8 +241,14 @@ class Upkeep:
 
     def truncate_to(self, offset: int, now_ms: int) -> bool:
         """Cut the log so that it ends at `offset`, or before if that lies inside a batch.  True if anything
-        went."""
+        went.
+
+        An epoch that we led, and wrote nothing in, begins at the end: whoever cuts there has to forget that too."""
         if offset >= self.end_offset:
+            self._epochs.truncate_end(offset)
+            self._epoch = self._epochs.latest
+            if self._chain.segments:
+                self._final(self._epochs.save)
             return False
         if not self._chain.bases or offset < self._chain.bases[0]:
             self.truncate_fully_and_start_at(max(offset, 0), now_ms)

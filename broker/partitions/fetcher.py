@@ -186,8 +186,10 @@ class Fetcher:
                 )
             )
         gone: dict[bytes, list[int]] = {}
-        for topic_id, index in self._gone - self._following.keys():
-            gone.setdefault(topic_id, []).append(index)
+        for topic_id, index in self._gone:
+            known = self._following.get((topic_id, index))
+            if known is None or known.told is None:  # else it has come back meanwhile
+                gone.setdefault(topic_id, []).append(index)
         self._news, self._gone = set(), set()
         session_id, session_epoch = self._session
         Forgotten = FetchRequest.ForgottenTopic

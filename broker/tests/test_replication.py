@@ -300,3 +300,31 @@ def test_who_waits_to_be_confirmed_hears_when_another_leads():
         assert codes == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
 
     run(story)
+
+
+async def lead(cluster: Cluster, node_id: int) -> None:
+    """Another leader, for no reason."""
+    server = cluster.servers[node_id]
+    epoch = server.broker.image.brokers[node_id].epoch
+    await server.broker.controller.change_partition(
+        "t",
+        0,
+        lambda image, state: state._replace(
+            leader=node_id, leader_epoch=state.leader_epoch + 1, leader_broker_epoch=epoch
+        ),
+    )
+    await eventually(lambda: cluster.partition(node_id).leads)
+
+
+def test_an_epoch_in_which_nothing_was_written_does_not_part_two_logs():
+    """Whoever has led it has it in its book, at the end of its log; the next leader does not know of it."""
+
+    async def story(cluster: Cluster) -> None:
+        await make(cluster)
+        await write(cluster, b"a")
+        for node_id in (1, 2, 3, 1, 2, 3):
+            await lead(cluster, node_id)
+        await write(cluster, b"b")
+        assert content(cluster, 1) == content(cluster, 2) == content(cluster, 3)
+
+    run(story)
