@@ -38,7 +38,7 @@ from trilogue.broker.config.describe import (
 )
 from trilogue.broker.config.doubles import written_double
 from trilogue.broker.config.setting import Setting, Type
-from trilogue.broker.config.tables import own
+from trilogue.broker.config.tables import own, zookeeper
 from trilogue.broker.config.values import read, written
 from trilogue.storage.config import DAY_MS, HOUR_MS, LogConfig
 from trilogue.wire.compression import Codec
@@ -53,7 +53,9 @@ TABLES = {
     "group": GROUP,
     "client-metrics": CLIENT_METRICS,
 }
-EVERY = [(kind, setting) for kind, table in TABLES.items() for setting in table.values() if setting not in own.SETTINGS]
+OURS = [*own.SETTINGS, *zookeeper.SETTINGS]
+"""What Kafka 4 does not have."""
+EVERY = [(kind, setting) for kind, table in TABLES.items() for setting in table.values() if setting not in OURS]
 
 
 class TestAgainstKafka:
