@@ -60,6 +60,8 @@ class Plan(NamedTuple):
     version: int
     replica: Identity | None
     """The broker that follows us, if it is one."""
+    pretends: int = -1
+    """Which broker it says to be, and has not proven to be."""
 
 
 class Found:
@@ -168,22 +170,22 @@ def understand(broker: Broker, request: FetchRequest, peer: Peer) -> Plan:
         min(request.min_bytes, max_bytes),
         request.isolation_level == READ_COMMITTED,
         peer.version,
-        replica_in(broker, request, peer),
+        *replica_in(broker, request, peer),
     )
 
 
-def replica_in(broker: Broker, request: FetchRequest, peer: Peer) -> Identity | None:
-    """The broker that fetches.  A forged one could move the high watermark: it has to have proven who it is, and to be
-    the one that is registered now."""
+def replica_in(broker: Broker, request: FetchRequest, peer: Peer) -> tuple[Identity | None, int]:
+    """The broker that fetches, or which it only says to be.  A forged one could move the high watermark: it has to have
+    proven who it is, and to be the one that is registered now."""
     node_id = request.replica_state.replica_id if peer.version >= 15 else request.replica_id
     if node_id < 0:
-        return None
+        return None, -1
     if peer.broker is None or peer.broker.node_id != node_id:
-        raise BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return None, node_id
     info = broker.image.brokers.get(node_id)
     if info is None or info.epoch != peer.broker.epoch:
         raise BrokerError(ErrorCode.STALE_BROKER_EPOCH)
-    return peer.broker
+    return peer.broker, -1
 
 
 def read_one(broker: Broker, plan: Plan, wanted: Wanted, found: Found, others: int, peer: Peer) -> tuple[Answer, int]:
@@ -191,6 +193,8 @@ def read_one(broker: Broker, plan: Plan, wanted: Wanted, found: Found, others: i
     partition = None
     try:
         partition = find(broker, peer, wanted)
+        if plan.pretends >= 0:
+            check_replica(partition, plan.pretends)
         left = plan.max_bytes - others
         limit = min(wanted.max_bytes, max(0, left) if found.answers else left)
         if limit < 0:
@@ -212,6 +216,13 @@ def read_one(broker: Broker, plan: Plan, wanted: Wanted, found: Found, others: i
         code = ErrorCode.KAFKA_STORAGE_ERROR
     found.urgent = True
     return refusal(wanted.partition, code, partition), 0
+
+
+def check_replica(partition: Partition, node_id: int) -> None:
+    """Refuse who has not proven to be this broker, whether or not it would be a replica."""
+    if node_id in partition.state.replicas and node_id != partition.node_id:
+        raise BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "not a replica of this partition")
 
 
 def read_again(broker: Broker, plan: Plan, found: Found, position: int, peer: Peer) -> None:
@@ -397,5 +408,7 @@ def answer(broker: Broker, plan: Plan, found: Found, peer: Peer) -> FetchRespons
             for each in topic.partitions
             if each.error_code in MOVED
         )
-        add_leaders(broker, peer, response, moved, endpoints=plan.replica is None)  # brokers know where brokers are
+        add_leaders(
+            broker, peer, response, moved, endpoints=plan.replica is None and plan.pretends < 0
+        )  # brokers know where brokers are
     return response
