@@ -138,6 +138,7 @@ async def serve(
             )
             server = Server(broker, listeners)
             ending.callback(close_logs, broker)
+            ending.callback(broker.links.close)
             tasks.start_soon(supervised, "looking after the disks", partial(look_after_disks, server, own))
             try:
                 await live(server, ending, task_status)

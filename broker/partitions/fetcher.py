@@ -44,12 +44,12 @@ MOVED = {
 class Following:
     """A partition that we fetch, and what the leader was told of it last."""
 
-    __slots__ = ("partition", "rests_until", "told")
+    __slots__ = ("partition", "told")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
         self.told: tuple[int, int, int, int] | None = None
-        self.rests_until = 0.0
+        """None if nothing, or if it is left out for a while."""
 
     @property
     def key(self) -> TopicIdPartition:
@@ -80,6 +80,8 @@ class Fetcher:
         """What the leader has to be told of."""
         self._gone: set[TopicIdPartition] = set()
         """What it is to leave out from now on."""
+        self._resting: dict[TopicIdPartition, float] = {}
+        """What is left out for a while, and until when."""
         self._session = (NO_SESSION, INITIAL_EPOCH)
         self._stirred = trio.Event()
         self._failed = False
@@ -91,16 +93,17 @@ class Fetcher:
         wanted = {(each.topic_id, each.index): each for each in partitions}
         for key in [each for each in self._following if each not in wanted]:
             del self._following[key]
+            self._resting.pop(key, None)
             self._news.discard(key)
             self._gone.add(key)
         for key, partition in wanted.items():
             known = self._following.get(key)
             if known is None or known.partition is not partition:
                 self._following[key] = Following(partition)
-                self._news.add(key)
-            elif known.told is None or known.told[0] != partition.leader_epoch:
-                known.rests_until = 0.0
-                self._news.add(key)
+            elif known.told is not None and known.told[0] == partition.leader_epoch:
+                continue
+            self._resting.pop(key, None)
+            self._news.add(key)
         self._stirred.set()
 
     def __len__(self) -> int:
@@ -131,7 +134,7 @@ class Fetcher:
         while True:
             if not self._following:
                 return
-            self._wake_those_who_rest()
+            await self._wake_those_who_rest()
             asked, request = self._request()
             seconds = self._config()["replica.socket.timeout.ms"] / 1000
             response = await link.call(request, FetchResponse, cap=VERSION, seconds=seconds)
@@ -149,7 +152,7 @@ class Fetcher:
 
     def _begin_session(self) -> None:
         self._session = (NO_SESSION, INITIAL_EPOCH)
-        self._news = set(self._following)
+        self._news = self._following.keys() - self._resting.keys()
         self._gone.clear()
 
     def _go_on_with_session(self, session_id: int) -> None:
@@ -159,20 +162,23 @@ class Fetcher:
             before = self._session[1]
             self._session = (session_id, 1 if before == EPOCH_MAX else before + 1)
 
-    def _wake_those_who_rest(self) -> None:
+    async def _wake_those_who_rest(self) -> None:
+        """If all of them do, the first is waited for: a leader that is asked for nothing answers at once."""
+        if len(self._resting) == len(self._following):
+            self._stirred = trio.Event()
+            with trio.move_on_at(min(self._resting.values())):
+                await self._stirred.wait()
         now = trio.current_time()
-        for key, following in self._following.items():
-            if following.told is None and following.rests_until <= now:
-                self._news.add(key)
+        for key in [key for key, until in self._resting.items() if until <= now]:
+            del self._resting[key]
+            self._news.add(key)
 
     def _request(self) -> tuple[Mapping[TopicIdPartition, Following], FetchRequest]:
         """The next one, and all that it is about."""
-        config, now = self._config(), trio.current_time()
+        config = self._config()
         topics: dict[bytes, FetchRequest.Topic] = {}
         for key in self._news:
             following = self._following[key]
-            if following.rests_until > now:
-                continue
             following.told = epoch, end, latest, start = following.now()
             topic = topics.setdefault(key[0], FetchRequest.Topic(topic_id=key[0], partitions=[]))
             topic.partitions.append(
@@ -215,7 +221,9 @@ class Fetcher:
                 if following is None or self._following.get(key) is not following:
                     continue
                 partition = following.partition
-                if following.told is None or partition.leads or partition.leader_epoch != following.told[0]:
+                if following.told is None:
+                    continue
+                if partition.leads or partition.leader_epoch != following.told[0]:
                     self._news.add(key)  # it was said under an epoch that is over
                     continue
                 try:
@@ -245,10 +253,11 @@ class Fetcher:
 
     def _rest(self, following: Following) -> None:
         """Leave it out for a while."""
-        pause = self._config()["replica.fetch.backoff.ms"] / 1000
-        following.told, following.rests_until = None, trio.current_time() + pause
-        self._gone.add(following.key)
-        self._news.discard(following.key)
+        key = following.key
+        following.told = None
+        self._resting[key] = trio.current_time() + self._config()["replica.fetch.backoff.ms"] / 1000
+        self._gone.add(key)
+        self._news.discard(key)
 
     async def _find_place(self, link: Link, following: Following) -> None:
         """What we ask for, the leader does not have: its log ends before ours, or begins behind it."""
