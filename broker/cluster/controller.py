@@ -1,4 +1,5 @@
-"""The controller: takes the office when it is empty, elects leaders while it holds it, and changes the metadata.
+"""The controller: takes the office when it is empty, elects leaders while it holds it, and changes the metadata, which
+it does on every broker.
 
 A change is decided by the pure functions of `decisions.py` on the image we have, and committed together with a
 check that the controller is still who it was.  If somebody was quicker, it is decided anew on a newer image.

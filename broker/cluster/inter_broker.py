@@ -3,7 +3,6 @@
 from collections.abc import Awaitable
 from typing import Protocol, TypeVar
 
-from trilogue.wire.errors import BrokerError, ErrorCode
 from trilogue.wire.schema import Request, Response
 
 A = TypeVar("A", bound=Response)
@@ -13,8 +12,3 @@ class InterBroker(Protocol):
     """Puts a request to another broker of the cluster.  Raises BrokerError if that cannot be reached."""
 
     def __call__(self, node_id: int, request: Request, version: int, answer: type[A]) -> Awaitable[A]: ...
-
-
-async def nobody(node_id: int, request: Request, version: int, answer: type[A]) -> A:
-    """For a broker that is alone."""
-    raise BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, f"there is no way to broker {node_id} yet")

@@ -29,5 +29,5 @@ def led_partition(broker: Broker, peer: Peer | None, operation: Operation, topic
 
 
 def controller(broker: Broker, peer: Peer | None, operation: Operation) -> Controller:
-    """Changes topics, partitions and settings; raises NOT_CONTROLLER when it is asked to and that is another broker."""
+    """Changes topics, partitions and settings.  Whichever broker is the controller, any may be asked."""
     return broker.controller
