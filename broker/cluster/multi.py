@@ -32,7 +32,7 @@ def ancestors(path: str) -> list[str]:
 
 def doubtful_places(ops: Sequence[Op], known: Collection[str]) -> list[str]:
     """The parents that may have to be made: those below a node that is to be made are missing for certain."""
-    created = {op.path for op in ops if isinstance(op, Create)}
+    created = dict.fromkeys(op.path for op in ops if isinstance(op, Create))  # in their order
     found: dict[str, None] = {}
     for path in created:
         for each in ancestors(path):
