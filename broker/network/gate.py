@@ -251,7 +251,10 @@ class Gate:
     def _set_aside(self, guest: GateGuest) -> None:
         # It stays in the epoll until something comes: mostly it is back before.
         guest.busy = True
-        self._nursery.start_soon(self._attend, guest)
+        try:
+            self._nursery.start_soon(self._attend, guest)
+        except RuntimeError:  # we have just stopped, and nobody is looked after any more
+            self._close(guest)
 
     def _look_ahead(self, guest: GateGuest) -> None:
         """More has come from one who waits, or its end."""
