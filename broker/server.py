@@ -292,7 +292,12 @@ async def open_session(
     home = open_home(config, chance)
     own = None
     if store is None:
-        store = own = open_store(home, adopting=adopting)
+        try:
+            store = own = open_store(home, adopting=adopting)
+        except CannotStart:
+            for each in home.directories:
+                each.let_go()  # here and now: who keeps the error keeps their locks with it
+            raise
         ending.callback(store.close)
     session = store.session()
     ending.push_async_callback(end_session, session)

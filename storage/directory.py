@@ -99,6 +99,10 @@ class DataDirectory:
                 system.unlock(self._lock.fd, self._path(LOCK))
         del self._lock
 
+    def let_go(self) -> None:
+        """It was opened in vain: there is nothing to be closed."""
+        self._release()
+
     def is_there(self) -> bool:
         """Whether it is still where it was when it was opened, and not another under its name."""
         try:
