@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from trilogue.broker.cluster.decisions import create_ops
 from trilogue.broker.cluster.image import PRODUCER_IDS, TOPICS, PartitionState, Topic
-from trilogue.broker.cluster.store import Create, Op, Session
+from trilogue.broker.cluster.store import Create, Session
 from trilogue.broker.config import BrokerConfig
 from trilogue.broker.coordinators.lookup import PREFIX, topic_settings
 from trilogue.broker.names import METADATA_TOPIC
@@ -58,11 +58,7 @@ async def adopt(
         )
     if unknown and await session.read(PRODUCER_IDS) is None:
         # Ids of before were counted from 0: none of them is as large as the time is in milliseconds.
-        await session.commit([producer_ids_from(now_ms)])
-
-
-def producer_ids_from(start: int) -> Op:
-    return Create(PRODUCER_IDS, str(start).encode())
+        await session.commit([Create(PRODUCER_IDS, str(now_ms).encode())])
 
 
 def look(directory: DataDirectory, topic: str, partition: int, now_ms: int) -> Found:

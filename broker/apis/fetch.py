@@ -122,7 +122,7 @@ def look(broker: Broker, plan: Plan, wanted: Wanted, found: Found, peer: Peer) -
     found.add(answer, size)
     if plan.replica is not None and not answer.error_code and answer.diverging_epoch.end_offset < 0:
         partition = find(broker, peer, wanted)
-        if partition.fetched(plan.replica, wanted.offset, wanted.log_start_offset, trio.current_time()):
+        if partition.fetched(plan.replica.node_id, wanted.offset, trio.current_time()):
             broker.in_sync.admit(partition, plan.replica)
 
 
@@ -195,6 +195,8 @@ def read_one(broker: Broker, plan: Plan, wanted: Wanted, found: Found, others: i
         partition = find(broker, peer, wanted)
         if plan.pretends >= 0:
             check_replica(partition, plan.pretends)
+        elif plan.replica is not None and plan.replica.node_id not in partition.state.replicas:
+            raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "not a replica of this partition")
         left = plan.max_bytes - others
         limit = min(wanted.max_bytes, max(0, left) if found.answers else left)
         if limit < 0:

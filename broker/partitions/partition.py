@@ -12,7 +12,6 @@ import trio
 
 from trilogue.broker.cluster.image import PartitionState
 from trilogue.broker.partitions.waiting import Bell
-from trilogue.broker.security.brokers import Identity
 from trilogue.storage.config import LogConfig
 from trilogue.storage.log import AppendResult, Log
 from trilogue.storage.producers import Origin
@@ -27,24 +26,21 @@ NO_EPOCH = -1
 class Follower:
     """How far another replica has come, as its fetches say."""
 
-    __slots__ = ("_fetched_at", "_leader_end", "caught_up_at", "end_offset", "epoch", "start_offset")
+    __slots__ = ("_fetched_at", "_leader_end", "caught_up_at", "end_offset")
 
     def __init__(self) -> None:
         self.end_offset = -1
-        self.start_offset = -1
-        self.epoch = -1
-        """Of the broker that fetches."""
         self.caught_up_at: float | None = None
         """When it last had everything that there was; None if nobody has looked yet."""
         self._fetched_at, self._leader_end = -inf, -1
 
-    def fetched(self, offset: int, start: int, leader_end: int, now: float, epoch: int) -> None:
+    def fetched(self, offset: int, leader_end: int, now: float) -> None:
         # Under load it never has everything; but who has by now all that there was when it asked last, keeps up.
         if offset >= leader_end:
             self.caught_up_at = now
         elif offset >= self._leader_end and self._fetched_at > (self.caught_up_at or -inf):
             self.caught_up_at = self._fetched_at
-        self.end_offset, self.start_offset, self.epoch = offset, start, epoch
+        self.end_offset = offset
         self._fetched_at, self._leader_end = now, leader_end
 
 
@@ -311,15 +307,12 @@ class Partition:
 
     # -- replicas ------------------------------------------------------------------------------
 
-    def fetched(self, replica: Identity, offset: int, start: int, now: float) -> bool:
+    def fetched(self, replica: int, offset: int, now: float) -> bool:
         """A follower has everything before `offset`.  Whether it could join the ISR now."""
-        follower = self._followers.get(replica.node_id)
-        if follower is None:
-            raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{replica.node_id} is no replica of {self.key}")
-        follower.fetched(offset, start, self.log.end_offset, now, replica.epoch)
+        self._followers[replica].fetched(offset, self.log.end_offset, now)
         self._advance()
         return (
-            replica.node_id not in self.state.isr
+            replica not in self.state.isr
             and self.proposed is None
             and offset >= self.high_watermark
             and offset >= self.epoch_start
@@ -337,15 +330,6 @@ class Partition:
             elif now - follower.caught_up_at > patience:
                 late.add(each)
         return late
-
-    def follower_epoch(self, replica: int) -> int:
-        """Of the broker that has fetched last under this id."""
-        return self._followers[replica].epoch
-
-    @property
-    def forgotten_by_all(self) -> int:
-        """Before this offset no replica has anything any more, as far as we know."""
-        return min((each.start_offset for each in self._followers.values()), default=self.log.start_offset)
 
     def replicate(self, records: memoryview, high_watermark: int, log_start: int, now_ms: int) -> None:
         """What the leader of this epoch has sent, as it is."""
