@@ -1,5 +1,6 @@
 """The compatibility table: from results to a page, and the list of known failures that may only shrink."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -69,14 +70,24 @@ def test_the_page_has_the_matrix_other_clients_and_counts():
     assert "| About x. (`test_x.py`) | 1 skipped | 1 passed |" in page
 
 
-def test_a_page_of_a_part_of_the_suite_says_so():
+def test_a_part_of_the_suite_does_not_replace_the_page(tmp_path, monkeypatch, capsys):
+    for name in ("FOLDER", "PAGE", "README"):
+        monkeypatch.setattr(report, name, tmp_path / name)
+    report.FOLDER.mkdir()
+    report.README.write_text(f"{report.BEGIN}{report.END}")
     kafka, ours = heads()
 
-    whole = report.page(report.Results([kafka, ours]))
-    some = report.page(report.Results([kafka, ours | {"part": "compat_tests/test_x.py"}]))
+    def run(**ours_too):
+        for head in (kafka, {**ours, **ours_too}):
+            lines = [head, result(head["target"], "Spark", "batch read")]
+            (report.FOLDER / f"{head['target']}.jsonl").write_text("\n".join(map(json.dumps, lines)))
+        return report.main()
 
-    assert "Only a part" not in whole
-    assert "**Only a part of the suite was run**: `compat_tests/test_x.py`." in some
+    assert run() == 0
+    page = report.PAGE.read_text()
+    assert run(part="compat_tests/test_x.py") == 1
+    assert "(compat_tests/test_x.py)" in capsys.readouterr().err
+    assert report.PAGE.read_text() == page
 
 
 def test_the_readme_keeps_what_is_around_the_marks():
