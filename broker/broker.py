@@ -108,7 +108,8 @@ class Broker:
                 self.config = self.static.with_dynamic(*(now for now, _ in mine))
 
     def _update_followers(self, before: Image, image: Image) -> None:
-        self.followers.update(image)
+        if before.topics is not image.topics or before.brokers is not image.brokers:
+            self.followers.update(image)
 
     def _update_coordinators(self, before: Image, image: Image) -> None:
         self.groups.update(image)
@@ -123,7 +124,7 @@ class Broker:
 
     def _take_up(self) -> None:
         """There are logs that were not open when the image came."""
-        self._update_followers(self.image, self.image)
+        self.followers.update(self.image)
         self._update_coordinators(self.image, self.image)
 
     async def look_after_disks(self) -> None:

@@ -236,19 +236,28 @@ def elections(
     `seen` is the image that was looked at last: what is the same in both needs no second look.  `unclean` knows the
     topics that would rather lose data than wait for a replica that has all of it.
     """
-    known = {} if seen is None or seen.brokers != image.brokers or seen.configs is not image.configs else seen.topics
     changes = []
-    for topic in image.topics.values():
-        if known.get(topic.name) is topic:
-            continue
-        needed = min_isr(topic.name)
+    if seen is not None and (seen.brokers != image.brokers or broker_settings(seen) != broker_settings(image)):
+        seen = None
+    for name, topic in image.topics.items():
+        if seen is not None and seen.topics.get(name) is topic:
+            settings = seen.config("topics", name), image.config("topics", name)
+            if settings[0] is settings[1]:
+                continue
         for index, state in enumerate(topic.partitions):
-            after = without_the_gone(image, state, needed) if leads(image, state) else None
-            if not leads(image, state):
-                after = elect(image, state, unclean(topic.name), needed)
+            if leads(image, state):
+                left = those_left(image, state)
+                # What a topic sets takes longer to find than everything else here: only for whom it matters.
+                after = None if left == state.isr else with_isr(image, state, left, min_isr(name))
+            else:
+                after = elect(image, state, unclean(name), min_isr(name))
             if after is not None:
-                changes.append(Change(topic.name, index, after))
+                changes.append(Change(name, index, after))
     return changes
+
+
+def broker_settings(image: Image) -> dict[tuple[str, str], Mapping[str, str]]:
+    return {key: config for key, config in image.configs.items() if key[0] == "brokers"}
 
 
 def leads(image: Image, state: PartitionState) -> bool:
@@ -265,10 +274,9 @@ def in_sync(image: Image, state: PartitionState, member: int) -> bool:
     return info is not None and info.epoch == state.epoch_of(member) and not info.stopping
 
 
-def without_the_gone(image: Image, state: PartitionState, min_isr: int) -> PartitionState | None:
-    """Whoever is gone need not be waited for: it comes back by catching up.  None if nobody is."""
-    left = tuple(each for each in state.isr if each == state.leader or in_sync(image, state, each))
-    return None if left == state.isr else with_isr(image, state, left, min_isr)
+def those_left(image: Image, state: PartitionState) -> tuple[int, ...]:
+    """The ISR without those who are gone, who need not be waited for: they come back by catching up."""
+    return tuple(each for each in state.isr if each == state.leader or in_sync(image, state, each))
 
 
 def with_isr(image: Image, state: PartitionState, isr: tuple[int, ...], min_isr: int) -> PartitionState:

@@ -263,10 +263,14 @@ def test_an_unclean_election_happens_only_where_it_is_allowed():
 def test_what_was_settled_is_not_looked_at_again_until_brokers_or_settings_change():
     waiting = cluster(2, topics=[topic(state((1, 2), 1, 4, (1,)))])
 
+    def looked_at(**configs):
+        after = replace(waiting, configs={(kind, name): {"a": "b"} for kind, name in configs.items()})
+        return len(elections(after, seen=waiting)) == 1
+
     assert elections(waiting, seen=waiting) == []
-    assert len(elections(replace(waiting, configs={}), seen=waiting)) == 1, (
-        "somebody may have allowed an unclean election"
-    )
+    assert looked_at(topics="t"), "somebody may have allowed an unclean election"
+    assert looked_at(brokers="<default>"), "of all topics"
+    assert not looked_at(topics="another")
     assert len(elections(replace(waiting, brokers=cluster(2, 3).brokers), seen=waiting)) == 1
 
 
