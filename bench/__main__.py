@@ -11,12 +11,24 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from bench import footprint, groups, growth, pipeline, report, spark_read, trials
+from bench import cluster, footprint, groups, growth, pipeline, report, spark_read, trials
 from bench.brokers import Apache, Ours, running
 from bench.storage import AHEAD_BYTES, GIB, touch_memory
-from bench.trial import Row, measure
+from bench.trial import Fact, Row, measure
 
-SECTIONS = ["produce", "consume", "latency", "requests", "ceiling", "groups", "tools", "footprint", "Spark", "growth"]
+SECTIONS = [
+    "produce",
+    "consume",
+    "latency",
+    "requests",
+    "ceiling",
+    "groups",
+    "tools",
+    "footprint",
+    "Spark",
+    "cluster",
+    "growth",
+]
 
 
 def arguments() -> argparse.Namespace:
@@ -41,6 +53,7 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(dir=given.folder, prefix="bench-"))
     rows: list[Row] = []
     grown: list[growth.Grown] = []
+    known: list[Fact] = []
     failed: list[str] = []
     try:
         touch_memory(folder, 4 * GIB)
@@ -59,14 +72,17 @@ def main() -> int:
                 if "Spark" in given.sections:
                     with pipeline.spark_session(folder) as spark:
                         rows += measure(spark_read.trial(spark), (ours, theirs), given.rounds)
+        if "cluster" in given.sections:
+            rows += cluster.side_by_side(folder, given.rounds)
+            known += cluster.many_partitions(folder / "many")
         if "growth" in given.sections:
             grown += growth.all_growth(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     rows.sort(key=lambda row: SECTIONS.index(row.section))
-    print(report.text(rows, grown))
+    print(report.text(rows, known, grown))
     if given.out is not None:
-        report.write(rows, grown, given.rounds, given.out)
+        report.write(rows, known, grown, given.rounds, given.out)
     for problem in failed:
         print(f"failed: {problem}", file=sys.stderr)
     return 1 if failed else 0

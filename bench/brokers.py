@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
 import apache
 
 from bench.asking import Connection
@@ -37,6 +36,7 @@ class Broker:
     name = ""
     pid: int
     port: int
+    replication = 1
 
     @property
     def address(self) -> tuple[str, int]:
@@ -45,6 +45,11 @@ class Broker:
     @property
     def bootstrap(self) -> str:
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def pids(self) -> list[int]:
+        """Of all that it consists of."""
+        return [self.pid]
 
     def cpu_seconds(self) -> float:
         """What its process has used so far."""
@@ -81,7 +86,7 @@ class Broker:
             for name, value in settings.items()
         ]
         wanted = CreateTopicsRequest.Topic(
-            name=topic, num_partitions=partitions, replication_factor=1, assignments=[], configs=configs
+            name=topic, num_partitions=partitions, replication_factor=self.replication, assignments=[], configs=configs
         )
         made = self.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=60_000), 5).topics[0]
         if made.error_code:
@@ -140,6 +145,10 @@ class Ours(Broker):
 
     def stop(self) -> None:
         self._process.terminate()
+        self._process.wait(60)
+
+    def kill(self) -> None:
+        self._process.kill()
         self._process.wait(60)
 
 

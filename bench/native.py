@@ -7,11 +7,9 @@ import hashlib
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
 import jars
 
 SOURCES = Path(__file__).parent / "native"

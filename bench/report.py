@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.growth import Grown
-from bench.trial import Row
+from bench.trial import Fact, Row
 
 INTRODUCTION = """# Performance
 
@@ -30,7 +30,7 @@ absolute figures: machines are noisy.
 """
 
 
-def facts(rounds: int) -> dict[str, Any]:
+def about(rounds: int) -> dict[str, Any]:
     import confluent_kafka
 
     model = next(
@@ -88,7 +88,7 @@ def cells(row: Row) -> list[str]:
 TITLES = ["", "trilogue", "Apache Kafka", "ratio", "spread", "target", ""]
 
 
-def text(rows: Sequence[Row], grown: Sequence[Grown]) -> str:
+def text(rows: Sequence[Row], facts: Sequence[Fact], grown: Sequence[Grown]) -> str:
     """For the terminal."""
     lines = []
     section = ""
@@ -98,6 +98,11 @@ def text(rows: Sequence[Row], grown: Sequence[Grown]) -> str:
             lines += ["", f"{section:88}{'trilogue':>10}{'Kafka':>10}{'ratio':>8}{'spread':>14}  target"]
         name, ours, theirs, ratio, spread, wanted, verdict = cells(row)
         lines.append(f"  {name:86}{ours:>10}{theirs:>10}{ratio:>8}{spread:>14}  {wanted:8}{verdict}")
+    if facts:
+        lines += ["", "ours alone"]
+    lines += (
+        f"  {each.name}: {number(each.value)} {each.unit}, target <= {each.most:g}  {each.verdict}" for each in facts
+    )
     if grown:
         lines += ["", "growth (ours)"]
     for each in grown:
@@ -106,7 +111,7 @@ def text(rows: Sequence[Row], grown: Sequence[Grown]) -> str:
     return "\n".join(lines)
 
 
-def markdown(rows: Sequence[Row], grown: Sequence[Grown], known: dict[str, Any]) -> str:
+def markdown(rows: Sequence[Row], facts: Sequence[Fact], grown: Sequence[Grown], known: dict[str, Any]) -> str:
     parts = [INTRODUCTION.format(**known)]
     section = ""
     for row in rows:
@@ -114,6 +119,11 @@ def markdown(rows: Sequence[Row], grown: Sequence[Grown], known: dict[str, Any])
             section = row.section
             parts += [f"\n## {section[0].upper()}{section[1:]}\n", table_row(TITLES), table_row(["---"] * len(TITLES))]
         parts.append(table_row(cells(row)))
+    if facts:
+        titles = ["", "trilogue", "target", ""]
+        parts += ["\n## Ours alone\n", table_row(titles), table_row(["---"] * len(titles))]
+    for fact in facts:
+        parts.append(table_row([f"{fact.name}: {fact.unit}", number(fact.value), f"<= {fact.most:g}", fact.verdict]))
     if grown:
         parts += [
             "\n## Growth\n",
@@ -162,7 +172,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     pyplot.close(figure)
 
 
-def as_json(rows: Sequence[Row], grown: Sequence[Grown], known: dict[str, Any]) -> str:
+def as_json(rows: Sequence[Row], facts: Sequence[Fact], grown: Sequence[Grown], known: dict[str, Any]) -> str:
     told = [
         {
             "section": row.section,
@@ -176,7 +186,15 @@ def as_json(rows: Sequence[Row], grown: Sequence[Grown], known: dict[str, Any]) 
         }
         for row in rows
     ]
-    return json.dumps({**known, "rows": told, "growth": [each._asdict() for each in grown]}, indent=1)
+    return json.dumps(
+        {
+            **known,
+            "rows": told,
+            "alone": [each._asdict() for each in facts],
+            "growth": [each._asdict() for each in grown],
+        },
+        indent=1,
+    )
 
 
 NOTES = "<!-- notes: by hand, kept by `make bench` -->"
@@ -188,12 +206,12 @@ def notes(path: Path) -> str:
     return f"\n{mark}{rest}" if mark else ""
 
 
-def write(rows: Sequence[Row], grown: Sequence[Grown], rounds: int, folder: Path) -> None:
-    known = facts(rounds)
+def write(rows: Sequence[Row], facts: Sequence[Fact], grown: Sequence[Grown], rounds: int, folder: Path) -> None:
+    known = about(rounds)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "performance.json").write_text(as_json(rows, grown, known) + "\n")
+    (folder / "performance.json").write_text(as_json(rows, facts, grown, known) + "\n")
     page = folder / "performance.md"
-    page.write_text(markdown(rows, grown, known) + notes(page))
+    page.write_text(markdown(rows, facts, grown, known) + notes(page))
     if any(row.figure.target is not None for row in rows):
         plot(rows, folder / "performance.png")
     print(f"written: {folder}/performance.md, .json and .png", file=sys.stderr)

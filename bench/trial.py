@@ -72,6 +72,19 @@ class Row(NamedTuple):
         return "" if met is None else "met" if met else "MISSED"
 
 
+class Fact(NamedTuple):
+    """A figure of ours alone."""
+
+    name: str
+    unit: str
+    value: float
+    most: float
+
+    @property
+    def verdict(self) -> str:
+        return "met" if self.value <= self.most else "MISSED"
+
+
 def measure(
     trial: Trial, brokers: Sequence[Broker], rounds: int, before_each: Callable[[], None] = lambda: None
 ) -> list[Row]:
@@ -102,14 +115,14 @@ def measure(
 @contextlib.contextmanager
 def held(brokers: Iterable[Broker]) -> Iterator[None]:
     """They do nothing for a while, and then have time for what they put off: Kafka's p99.9 doubled without."""
-    stopped = list(brokers)
-    for each in stopped:
-        os.kill(each.pid, signal.SIGSTOP)
+    stopped = [pid for each in brokers for pid in each.pids]
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
     try:
         yield
     finally:
-        for each in stopped:
-            os.kill(each.pid, signal.SIGCONT)
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
         if stopped:
             time.sleep(SETTLE_SECONDS)
 

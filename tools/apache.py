@@ -1,6 +1,8 @@
-"""Apache Kafka from the jars: one broker that is its own controller, on loopback.  For tests and benchmarks.
+"""Apache Kafka from the jars, on loopback: one broker that is its own controller, or several that replicate.  For tests
+and benchmarks.
 
 with Kafka(folder, {"num.partitions": "4"}) as kafka: ... kafka.bootstrap
+with KafkaCluster(folder) as several: ... several.bootstrap
 """
 
 import socket
@@ -66,12 +68,27 @@ def wait_for(address: tuple[str, int], running: Callable[[], None] = lambda: Non
     raise TimeoutError("Kafka does not listen")
 
 
+REPLICATED = {
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "share.coordinator.state.topic.replication.factor": "3",
+    "share.coordinator.state.topic.min.isr": "2",
+}
+"""Of every node of a cluster."""
+
+
 class Kafka:
     """Formats its folder when made, runs from `start` to `stop`."""
 
-    def __init__(self, folder: Path, changed: Mapping[str, str] | None = None) -> None:
+    format_options: tuple[str, ...] = ("--standalone",)
+
+    def __init__(self, folder: Path, changed: Mapping[str, str] | None = None, ports: tuple[int, int] = (0, 0)) -> None:
+        """`ports` are the broker's and the controller's, if they must be known before."""
         self.folder = folder
-        self.port, controller = free_port(), free_port()
+        self.port, controller = ports[0] or free_port(), ports[1] or free_port()
         self.address = ("127.0.0.1", self.port)
         self.bootstrap = f"127.0.0.1:{self.port}"
         self.data = folder / "data"
@@ -82,17 +99,23 @@ class Kafka:
         self._format()
 
     def _format(self) -> None:
-        tool = command("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", "server.properties", "--standalone")
+        tool = command(
+            "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", "server.properties", *self.format_options
+        )
         done = subprocess.run(tool, cwd=self.folder, capture_output=True, text=True, timeout=START_SECONDS)
         if done.returncode:
             raise RuntimeError(f"the data folder cannot be formatted:\n{done.stdout[-1000:]}{done.stderr[-1000:]}")
 
     def start(self) -> None:
+        self.launch()
+        wait_for(self.address, self._must_run)
+
+    def launch(self) -> None:
+        """Begin to start."""
         with open(self.folder / "kafka.log", "ab") as log:
             self.process = subprocess.Popen(
                 command("kafka.Kafka", "server.properties", options=HEAP), cwd=self.folder, stdout=log, stderr=log
             )
-        wait_for(self.address, self._must_run)
 
     def _must_run(self) -> None:
         if self.process is None or self.process.poll() is not None:
@@ -109,6 +132,58 @@ class Kafka:
             self.process = None
 
     def __enter__(self) -> "Kafka":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+class Node(Kafka):
+    """One of several: who votes stands in its settings."""
+
+    format_options = ()
+
+
+class KafkaCluster:
+    """Brokers that are also the voters of their quorum."""
+
+    def __init__(self, folder: Path, changed: Mapping[str, str] | None = None, count: int = 3) -> None:
+        ports = {number: (free_port(), free_port()) for number in range(1, count + 1)}
+        voters = ",".join(f"{number}@127.0.0.1:{controller}" for number, (_, controller) in ports.items())
+        self.nodes = {
+            number: Node(
+                folder / str(number),
+                {
+                    **REPLICATED,
+                    "node.id": str(number),
+                    "controller.quorum.bootstrap.servers": "",
+                    "controller.quorum.voters": voters,
+                    **(changed or {}),
+                },
+                places,
+            )
+            for number, places in ports.items()
+        }
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(each.bootstrap for each in self.nodes.values())
+
+    def start(self) -> None:
+        for each in self.nodes.values():
+            each.launch()
+        for each in self.nodes.values():
+            wait_for(each.address)
+
+    def stop(self) -> None:
+        for each in self.nodes.values():  # all of them first: who is left alone waits for the others
+            if each.process is not None:
+                each.process.terminate()
+        for each in self.nodes.values():
+            each.stop()
+
+    def __enter__(self) -> "KafkaCluster":
         self.start()
         return self
 
