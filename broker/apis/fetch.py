@@ -18,7 +18,7 @@ from trilogue.broker.partitions.fetch_sessions import Context, Wanted
 from trilogue.broker.partitions.partition import Partition, Read
 from trilogue.broker.partitions.waiting import Bell
 from trilogue.broker.requests.endpoints import add_leaders
-from trilogue.broker.requests.later import Later
+from trilogue.broker.requests.later import Later, Parked, nobody
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
 from trilogue.broker.requests.seams import led_partition
@@ -33,6 +33,7 @@ from trilogue.wire.schema import ZERO_UUID
 READ = Operation.READ  # a member of an enum takes ten times as long to find
 Topic = FetchResponse.Topic
 Answer = Topic.Partition
+Answered = FetchResponse | Parked[FetchResponse]
 NOTHING = b""
 NO_OFFSET = NO_EPOCH = -1
 READ_UNCOMMITTED, READ_COMMITTED = ISOLATION_LEVELS = (0, 1)
@@ -84,7 +85,7 @@ class Found:
 
 
 @handles(FetchRequest, gives_way=True)
-def fetch(broker: Broker, request: FetchRequest, peer: Peer) -> FetchResponse | Later[FetchResponse]:
+def fetch(broker: Broker, request: FetchRequest, peer: Peer) -> Answered | Later[Answered]:
     if request.isolation_level not in ISOLATION_LEVELS:
         return refuse_all(request, ErrorCode.UNKNOWN_SERVER_ERROR, peer)
     try:
@@ -92,28 +93,23 @@ def fetch(broker: Broker, request: FetchRequest, peer: Peer) -> FetchResponse | 
     except BrokerError as error:
         return FetchResponse(error_code=error.code, responses=[])
     if len(plan.wanted) > MANY_PARTITIONS:
-        return fetch_many(broker, plan, request.max_wait_ms, peer)
+        return fetch_many(broker, plan, request.max_wait_ms, peer, trio.current_time())
     found = Found()
     for wanted in plan.wanted:
         look(broker, plan, wanted, found, peer)
     if enough(broker, plan, found, request.max_wait_ms):
         return answer(broker, plan, found, peer) if plan.version >= BATCHES else answer_old(broker, plan, found, peer)
-    return wait(broker, plan, found, peer, patience(peer, request.max_wait_ms))
+    return Waiting(broker, plan, found, peer, trio.current_time() + request.max_wait_ms / 1000)
 
 
-def fetch_many(broker: Broker, plan: Plan, max_wait_ms: int, peer: Peer) -> Later[FetchResponse]:
-    scope = patience(peer, max_wait_ms)
-
-    async def in_pieces() -> FetchResponse:
-        found, pace = Found(), broker.turns.pace()
-        for wanted in plan.wanted:
-            look(broker, plan, wanted, found, peer)
-            await pace.step()
-        if enough(broker, plan, found, max_wait_ms):
-            return await answer_old(broker, plan, found, peer)
-        return await wait(broker, plan, found, peer, scope)
-
-    return in_pieces()
+async def fetch_many(broker: Broker, plan: Plan, max_wait_ms: int, peer: Peer, now: float) -> Answered:
+    found, pace = Found(), broker.turns.pace()
+    for wanted in plan.wanted:
+        look(broker, plan, wanted, found, peer)
+        await pace.step()
+    if enough(broker, plan, found, max_wait_ms):
+        return await answer_old(broker, plan, found, peer)
+    return Waiting(broker, plan, found, peer, now + max_wait_ms / 1000)
 
 
 def look(broker: Broker, plan: Plan, wanted: Wanted, found: Found, peer: Peer) -> None:
@@ -128,11 +124,6 @@ def look(broker: Broker, plan: Plan, wanted: Wanted, found: Found, peer: Peer) -
 
 def enough(broker: Broker, plan: Plan, found: Found, max_wait_ms: int) -> bool:
     return not plan.wanted or found.urgent or found.size >= plan.min_bytes or max_wait_ms <= 0 or broker.stopping
-
-
-def patience(peer: Peer, max_wait_ms: int) -> trio.CancelScope:
-    scope = peer.patience = trio.CancelScope(deadline=trio.current_time() + max(max_wait_ms, 0) / 1000)
-    return scope
 
 
 def understand(broker: Broker, request: FetchRequest, peer: Peer) -> Plan:
@@ -328,36 +319,67 @@ def converted(records: Slice, version: int, offset: int, limit: int) -> bytearra
     return down_convert(data, 0 if version < 2 else 1, offset, limit=limit, inside_limit=CONVERTED_BYTES)
 
 
-async def wait(broker: Broker, plan: Plan, found: Found, peer: Peer, scope: trio.CancelScope) -> FetchResponse:
+class Waiting(Parked[FetchResponse]):
     """Until there is enough, something to be said, no more time, or something else that the reader asks for."""
-    bell = Bell()
-    positions: dict[Partition, int] = {}
-    try:
-        with scope:
-            watch(broker, plan, found, bell, positions, peer)
-            held = let_go(found, range(len(found.answers)))
-            while not (found.urgent or broker.stopping):
-                changed, bell.changed = bell.changed, set()
-                for partition in changed:
-                    position = positions[partition]
-                    before = found.sizes[position]
-                    read_again(broker, plan, found, position, peer)
-                    if 0 < found.sizes[position] == before:
-                        partition.unwatch(bell)  # it gives no more, whatever comes
-                if found.urgent or found.size >= plan.min_bytes:
-                    held.difference_update(positions[partition] for partition in changed)
-                    break
-                held |= let_go(found, [positions[partition] for partition in changed])
-                bell.lacks = plan.min_bytes - found.size
-                await bell.wait()
-    finally:
-        for partition in positions:
-            partition.unwatch(bell)
-    if len(plan.wanted) > MANY_PARTITIONS:
-        await broker.turns.next()
-    for position in sorted(held.union(positions[partition] for partition in bell.changed)):
-        read_again(broker, plan, found, position, peer)
-    return await answer_old(broker, plan, found, peer)
+
+    __slots__ = ("_bell", "_broker", "_found", "_held", "_peer", "_plan", "_positions")
+
+    def __init__(self, broker: Broker, plan: Plan, found: Found, peer: Peer, deadline: float) -> None:
+        super().__init__(deadline)
+        self._broker, self._plan, self._found, self._peer = broker, plan, found, peer
+        self._bell = Bell(self._heard)
+        self._positions: dict[Partition, int] = {}
+        watch(broker, plan, found, self._bell, self._positions, peer)
+        self._held = let_go(found, range(len(found.answers)))
+        self._bell.lacks = plan.min_bytes - found.size
+
+    def _heard(self) -> None:
+        self.wake()
+
+    def take(self, now: float) -> FetchResponse | Later[FetchResponse] | None:
+        plan, found = self._plan, self._found
+        if not found.urgent:
+            self._look_again()
+        if not (found.urgent or found.size >= plan.min_bytes or now >= self.deadline or self._broker.stopping):
+            return None
+        if len(plan.wanted) > MANY_PARTITIONS or plan.version < BATCHES:
+            return self._answer_later()
+        self._read_held()
+        return answer(self._broker, plan, found, self._peer)
+
+    async def _answer_later(self) -> FetchResponse:
+        await self._broker.turns.next()
+        self._read_held()
+        return await answer_old(self._broker, self._plan, self._found, self._peer)
+
+    def _look_again(self) -> None:
+        """At what has changed."""
+        bell, plan, found, positions = self._bell, self._plan, self._found, self._positions
+        changed, bell.changed = bell.changed, set()
+        for partition in changed:
+            position = positions[partition]
+            before = found.sizes[position]
+            read_again(self._broker, plan, found, position, self._peer)
+            if 0 < found.sizes[position] == before:
+                partition.unwatch(bell)  # it gives no more, whatever comes
+        fresh = [positions[partition] for partition in changed]
+        if found.urgent or found.size >= plan.min_bytes:
+            self._held.difference_update(fresh)
+        else:
+            self._held |= let_go(found, fresh)
+            bell.lacks = plan.min_bytes - found.size
+
+    def _read_held(self) -> None:
+        """What was let go of, and what has changed since it was looked at."""
+        self.close()
+        changed = (self._positions[partition] for partition in self._bell.changed)
+        for position in sorted(self._held.union(changed)):
+            read_again(self._broker, self._plan, self._found, position, self._peer)
+
+    def close(self) -> None:
+        self.wake = nobody
+        for partition in self._positions:
+            partition.unwatch(self._bell)
 
 
 def watch(broker: Broker, plan: Plan, found: Found, bell: Bell, positions: dict[Partition, int], peer: Peer) -> None:

@@ -20,7 +20,7 @@ from trilogue.broker.coordinators.admission import ATTRIBUTES_AT, Batches, Refus
 from trilogue.broker.names import INTERNAL
 from trilogue.broker.partitions.partition import Partition
 from trilogue.broker.requests.endpoints import add_leaders
-from trilogue.broker.requests.later import Later, Unconfirmed, settled
+from trilogue.broker.requests.later import Later, Parked, Unconfirmed, nobody, settled
 from trilogue.broker.requests.peer import Hangup, Peer
 from trilogue.broker.requests.registry import Repeats, handles
 from trilogue.broker.requests.seams import led_partition
@@ -278,7 +278,10 @@ def respond(
         )
         add_leaders(broker, peer, response, moved)
     if waiting:
-        return Unconfirmed(wait(broker, response, waiting, trio.current_time() + request.timeout_ms / 1000))
+        deadline = trio.current_time() + request.timeout_ms / 1000
+        if any(partition.log.must_flush(broker.clock()) for _, partition, _, _ in waiting):
+            return Unconfirmed(wait(broker, response, waiting, deadline))
+        return Unconfirmed(Acknowledgement(response, waiting, deadline))
     return response
 
 
@@ -381,9 +384,44 @@ def refuse(
         ]
 
 
+class Acknowledgement(Parked[ProduceResponse | None]):
+    """Until all replicas in sync have what is appended, or it is known that they will not."""
+
+    __slots__ = ("_response", "_waiting")
+
+    def __init__(self, response: ProduceResponse, waiting: list[Waiting], deadline: float) -> None:
+        super().__init__(deadline)
+        self._response, self._waiting = response, waiting
+        for _, partition, end, _ in waiting:
+            partition.tell_when_committed(end, self._told)
+
+    def _told(self) -> None:
+        self.wake()
+
+    def take(self, now: float) -> ProduceResponse | None:
+        self._waiting = [each for each in self._waiting if not self._is_settled(each, now)]
+        return None if self._waiting else self._response
+
+    def _is_settled(self, waiting: Waiting, now: float) -> bool:
+        answer, partition, end, epoch = waiting
+        try:
+            if not partition.is_safe(end, epoch):
+                if now < self.deadline:
+                    return False
+                raise partition.too_slow()
+        except BrokerError as error:
+            answer.error_code = error.code
+            answer.base_offset = NO_OFFSET
+        return True
+
+    def close(self) -> None:
+        self.wake = nobody
+
+
 async def wait(
     broker: Broker, response: ProduceResponse, waiting: list[Waiting], deadline: float
 ) -> ProduceResponse | None:
+    """The same where something has to be on the disk first."""
     for answer, partition, end, epoch in waiting:
         try:
             await safe(broker, partition, end, epoch, deadline)

@@ -8,6 +8,7 @@ rest of it goes into `room`, and `received` is told how much that was.  What is 
 what has to be waited for: until `finish` has waited for it nothing more is handled, and `resume` goes on from there.
 Likewise when it has had its piece of the loop: `long` says that others come first.
 
+What is `parked` needs no task to wait in: `wake` is called, which is the transport's, and `unpark` takes the answer.
 What is done and only not safe yet waits in `unconfirmed`, and requests of the same API are handled meanwhile: a
 producer whose records have to reach followers does not wait for each batch.  Answers keep their order.
 """
@@ -15,16 +16,18 @@ producer whose records have to reach followers does not wait for each batch.  An
 import struct
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from math import inf
 from time import monotonic
+from types import CoroutineType
 from typing import NamedTuple
 
 import trio
 
 from trilogue.broker.broker import Broker
 from trilogue.broker.network.buffers import RECEIVE_BYTES, Spares
-from trilogue.broker.requests.later import Later, Unconfirmed, settled
+from trilogue.broker.requests.later import Later, Parked, Unconfirmed, nobody, settled, waited
 from trilogue.broker.requests.peer import Peer
-from trilogue.broker.requests.registry import APIS, Answer, Api, Repeats, Templates
+from trilogue.broker.requests.registry import APIS, Answer, Api, Repeats, Soon, Templates
 from trilogue.broker.requests.turns import PIECE_BYTES, PIECE_SECONDS
 from trilogue.storage.slices import Slice
 from trilogue.wire.apis.api_versions import ApiVersionsResponse
@@ -58,7 +61,7 @@ class Pending(NamedTuple):
     """An answer that is not to be sent yet: it is there, or waited for."""
 
     parts: Sequence[Part]
-    later: Later[Response | None] | None = None
+    later: Later[Response | None] | Parked[Response | None] | None = None
     asked: tuple[int, int] = (0, 0)
 
 
@@ -75,17 +78,21 @@ class Connection:
         "later",
         "long",
         "out",
+        "parked",
         "peer",
         "tail",
         "tail_size",
         "takes_more",
         "unconfirmed",
+        "wake",
     )
 
     def __init__(self, broker: Broker, peer: Peer, spares: Spares) -> None:
         self._broker, self.peer, self._spares = broker, peer, spares
         self.out: deque[Part] = deque()
-        self.later: Later[Response | None] | None = None
+        self.later: Later[Soon] | None = None
+        self.parked: Parked[Response | None] | None = None
+        self.wake: Callable[[], None] = nobody
         self.long = False
         """What came last has taken long to handle, or its answers are large: what is left of it waits for its turn."""
         self.unconfirmed: deque[Pending] = deque()
@@ -95,7 +102,7 @@ class Connection:
         self.takes_more = False
         """Although we wait, what comes now may be handled."""
         self._api: Api | None = None
-        """Of the request that `later` answers; of a template's it does not matter."""
+        """Of the request that is waited for; of a template's it does not matter."""
         self._asked = (0, 0)
         """Its version and correlation id."""
         self._begun = 0.0
@@ -158,7 +165,7 @@ class Connection:
         limit = self._broker.request_bytes_max
         queued = 0
         self._begun, self.long = 0.0, False
-        while at < size and self.later is None and not self.long:
+        while at < size and self.later is None and self.parked is None and not self.long:
             end = frame_end(view, at, limit)
             if end is None:
                 break
@@ -221,18 +228,32 @@ class Connection:
                 self.out += parts
             return sum(map(len, parts))
         if isinstance(answer, Unconfirmed):
+            later = answer.later
+            if isinstance(later, Parked):
+                later.wake = self.wake
             self._unconfirmed_key = bytes(frame[: NEXT.size - SIZE.size])
-            self.unconfirmed.append(Pending((), answer.later, (version, correlation_id)))
+            self.unconfirmed.append(Pending((), later, (version, correlation_id)))
             return 0
         if answer is not None:
-            self.later, self._api, self._asked = answer, api, (version, correlation_id)
+            self._api, self._asked = api, (version, correlation_id)
+            if isinstance(answer, Parked):
+                self._park(answer)
+            else:
+                self.later = answer
         return len(frame)
 
-    async def _read_large(self, api: Api, frame: bytes, at: int) -> Response | None:
+    def _park(self, answer: Parked[Response | None]) -> None:
+        answer.wake = self.wake
+        self.parked = answer
+
+    async def _read_large(self, api: Api, frame: bytes, at: int) -> Soon:
         """A request of very many things: to read it takes long, and cannot be done in pieces."""
         reader = request_reader(api.request, self.peer.version)
         request = await trio.to_thread.run_sync(reader, memoryview(frame), at)
-        return await settled(api.handler(self._broker, request, self.peer))
+        answer = api.handler(self._broker, request, self.peer)
+        if isinstance(answer, Unconfirmed):
+            return await settled(answer)
+        return await answer if type(answer) is CoroutineType else answer  # type: ignore[return-value]
 
     def _refuse(self, header: Header) -> None:
         if header.key != API_VERSIONS:
@@ -252,12 +273,39 @@ class Connection:
     @property
     def waits(self) -> bool:
         """For an answer, or for its next turn."""
-        return self.later is not None or bool(self.unconfirmed) or (self.long and self.tail is not None)
+        return self.later is not None or self.is_parked or (self.long and self.tail is not None)
+
+    @property
+    def is_parked(self) -> bool:
+        return self.parked is not None or bool(self.unconfirmed)
+
+    @property
+    def needs_task(self) -> bool:
+        """Whether there is something that a task has to wait for."""
+        return self._must_finish(parks=True) or (self.long and self.tail is not None)
+
+    def _must_finish(self, parks: bool) -> bool:
+        if self.later is not None:
+            return True
+        if not parks:
+            return self.is_parked
+        return bool(self.unconfirmed) and type(self.unconfirmed[0].later) is CoroutineType
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether what comes now cannot be handled yet, for what is parked."""
+        return self.parked is not None or (bool(self.unconfirmed) and not self.takes_more)
+
+    @property
+    def deadline(self) -> float:
+        """When what is parked has to be looked at at the latest."""
+        parked = self.unconfirmed[0].later if self.parked is None and self.unconfirmed else self.parked
+        return parked.deadline if isinstance(parked, Parked) else inf
 
     @property
     def gives_way(self) -> bool:
         """Whether what we wait for is answered at once if something else is asked for."""
-        return self.later is not None and self._api is not None and self._api.gives_way
+        return self.parked is not None and self._api is not None and self._api.gives_way
 
     @property
     def head_lacks(self) -> int:
@@ -280,18 +328,62 @@ class Connection:
         head = kept + more
         if self._api is not None and len(head) == NEXT.size and NEXT.unpack(head)[0] == self._api.request.api_key:
             return
-        if self.peer.patience is not None:
-            self.peer.patience.cancel()
+        if self.parked is not None:
+            self.parked.hurry()
+
+    def unpark(self, now: float) -> None:
+        """Queue the answers that are there by now, and go on with what was kept if that may be handled."""
+        if self.parked is not None:
+            answer = self.parked.take(now)
+            if answer is None:
+                return
+            self.parked.close()
+            self.parked = None
+            if type(answer) is CoroutineType:
+                self.later = answer
+            else:
+                self.out.extend(write_response(answer, *self._asked))  # type: ignore[arg-type]
+        else:
+            self._take_confirmed(now)
+        if not self.takes_more and self.later is None:
+            self.resume()
+
+    def _take_confirmed(self, now: float) -> None:
+        """In their order, those that are confirmed."""
+        unconfirmed = self.unconfirmed
+        while unconfirmed:
+            parts, later, asked = unconfirmed[0]
+            if later is not None:
+                if not isinstance(later, Parked):
+                    break
+                answer = later.take(now)
+                if answer is None:
+                    break
+                assert isinstance(answer, Response)
+                later.close()
+                parts = write_response(answer, *asked)
+            self.out.extend(parts)
+            unconfirmed.popleft()
+        self.takes_more = self.takes_more and bool(unconfirmed)
 
     async def finish(self) -> None:
         """Wait for what was to be waited for, and queue the answer."""
         if self.unconfirmed:
             return await self._confirm()
-        assert self.later is not None
-        try:
-            answer = await self.later
-        finally:
-            self.later = self.peer.patience = None
+        answer: Soon
+        if self.later is not None:
+            try:
+                answer = await self.later
+            finally:
+                self.later = None
+            if isinstance(answer, Parked):
+                return self._park(answer)
+        else:
+            assert self.parked is not None
+            try:
+                answer = await waited(self.parked)
+            finally:
+                self.parked = None
         if answer is None:
             return
         if is_large(answer):
@@ -302,19 +394,23 @@ class Connection:
     async def _confirm(self) -> None:
         """Wait for the first of those that are done, and queue its answer with those behind it that are there."""
         first = self.unconfirmed[0]
-        answer = await first.later if first.later is not None else None
+        later = first.later
+        answer = await waited(later) if isinstance(later, Parked) else None if later is None else await later
         self.unconfirmed.popleft()
         self.out.extend(first.parts if answer is None else write_response(answer, *first.asked))
-        while self.unconfirmed and self.unconfirmed[0].later is None:
-            self.out.extend(self.unconfirmed.popleft().parts)
-        self.takes_more = self.takes_more and bool(self.unconfirmed)
+        self._take_confirmed(trio.current_time())
 
-    async def settle(self, finish: Callable[[], Awaitable[None]], send: Callable[[], Awaitable[None]]) -> None:
-        """Finish, send, and go on with what was kept, until there is nothing more to wait for."""
+    async def settle(
+        self, finish: Callable[[], Awaitable[None]], send: Callable[[], Awaitable[None]], *, parks: bool = False
+    ) -> None:
+        """Finish, send, and go on with what was kept, until there is nothing more to wait for.
+
+        `parks`: what is parked is waited for elsewhere.
+        """
         while True:
             if self.out:
                 await send()
-            if self.unconfirmed or self.later is not None:
+            if self._must_finish(parks):
                 await finish()
                 await send()
             before = self.tail_size
@@ -322,15 +418,16 @@ class Connection:
                 await self._broker.turns.next()
             if not self.takes_more:  # else whoever receives goes on by himself
                 self.resume()
-            if not self.unconfirmed and self.later is None and not self.out and self.tail_size == before:
+            if not self._must_finish(parks) and not self.out and self.tail_size == before:
                 return
 
     def close(self) -> None:
         """Nobody will wait any more."""
-        for each in (self.later, *(pending.later for pending in self.unconfirmed)):
+        for each in (self.later, self.parked, *(pending.later for pending in self.unconfirmed)):
             if each is not None:
                 each.close()
-        self.later = None
+        self.later = self.parked = None
+        self.wake = nobody
         self.unconfirmed.clear()
 
 

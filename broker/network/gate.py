@@ -1,9 +1,10 @@
 """The gate: one task that serves every socket that is ready.
 
 It waits for a nested epoll, and then receives once from each ready socket, handles all complete frames, and sends all
-the answers of a connection in one call.  Only a connection that has to wait (for data, for followers, for a peer
-that does not read) leaves the gate for a task of its own, which finishes the answer, drains what has arrived
-meanwhile, and puts it back.
+the answers of a connection in one call.  Answers that wait for data or for followers are parked: whoever brings them
+about is at the gate himself, mostly, and they leave in the same turn.  Only a connection that has to wait for something
+else (a thread, a coordinator, a peer that does not read) leaves the gate for a task of its own, which finishes the
+answer, drains what has arrived meanwhile, and puts it back.
 
 Measured against a task per connection, in one run: equal for large batches, 1.8x the requests with 50 connections
 of one small request each.  What mattered: a receive buffer of 128 KiB, no cancel scope or spawned task per
@@ -13,6 +14,8 @@ request, and draining.
 import contextlib
 import select
 import socket
+from functools import partial
+from math import inf
 
 import trio
 
@@ -21,6 +24,7 @@ from trilogue.broker.network.buffers import RECEIVE_BYTES, Spares
 from trilogue.broker.network.connection import Connection
 from trilogue.broker.network.guests import Guest, Guests, NoDescriptors
 from trilogue.broker.network.listeners import Listener
+from trilogue.broker.network.parking import Parking
 from trilogue.broker.network.sending import send_some
 from trilogue.broker.network.timerfd import TimerFd
 from trilogue.broker.requests.peer import Hangup
@@ -64,7 +68,7 @@ class Runnable(trio.abc.Instrument):
 class GateGuest(Guest):
     """`busy`: a task of its own looks after it, and at the gate nothing is read from it."""
 
-    __slots__ = ("trouble", "watched")
+    __slots__ = ("looked_at", "trouble", "watched", "woken")
 
     def __init__(self, sock: socket.socket, connection: Connection, now: float) -> None:
         super().__init__(sock, connection, now)
@@ -72,6 +76,11 @@ class GateGuest(Guest):
         """At the gate, it is noticed when something comes."""
         self.trouble: Exception | None = None
         """What went wrong while a task looks after it, which has to end first."""
+        self.woken, self.looked_at = False, inf
+
+    @property
+    def deadline(self) -> float:
+        return self.connection.deadline
 
 
 class Gate:
@@ -96,6 +105,7 @@ class Gate:
         self._runnable = Runnable()
         self._blocked = 0
         """How many connections wait for a peer that does not read."""
+        self._parking: Parking[GateGuest] = Parking(self._serve_woken)
 
     def add(self, listener: Listener) -> None:
         for sock in listener.sockets:
@@ -107,7 +117,9 @@ class Gate:
     async def run(self) -> None:
         trio.lowlevel.add_instrument(self._runnable)
         try:
-            await self._serve()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._parking.run)
+                await self._serve()
         finally:
             trio.lowlevel.remove_instrument(self._runnable)
 
@@ -115,13 +127,14 @@ class Gate:
         await self._guests.sweep()
 
     async def _serve(self) -> None:
-        guests, poll = self._guests.by_fd, self._epoll.poll
+        guests, poll, parking = self._guests.by_fd, self._epoll.poll, self._parking
         while True:
             await trio.lowlevel.wait_readable(self._epoll.fileno())
             begun = trio.current_time()
             self._busy = begun - self._now < BUSY_SECONDS
             self._now = begun
             while ready := poll(self._patience(), TOGETHER):
+                parking.open = True
                 served: list[GateGuest] = []
                 long: list[GateGuest] = []
                 for fd, _ in ready:
@@ -134,6 +147,9 @@ class Gate:
                         else:
                             self._unwatch(guest)
                             self._look_ahead(guest)
+                    elif guest.connection.is_blocked:
+                        self._unwatch(guest)
+                        self._look_ahead(guest)
                     elif guest.connection.long:
                         long.append(guest)
                     elif self._receive(guest):
@@ -148,6 +164,9 @@ class Gate:
                     patient = min(long, key=lambda each: each.last_active)
                     if self._receive(patient):
                         self._answer([patient])
+                if parking:
+                    self._serve_woken()
+                parking.open = False
                 self._now = trio.current_time()
                 if self._now - begun > TURN_SECONDS:
                     # Not back to trio's own wait: a request would have to come all the way through it.
@@ -192,6 +211,7 @@ class Gate:
         try:
             for sock, peer in self._guests.accept(*found):
                 guest = GateGuest(sock, Connection(self._broker, peer, self._spares), self._now)
+                guest.connection.wake = partial(self._parking.wake, guest)
                 self._guests.add(guest)
                 self._watch(guest)
         except NoDescriptors:
@@ -228,10 +248,8 @@ class Gate:
             if guest.busy:
                 guest.trouble = error
                 self._unwatch(guest)
-            elif isinstance(error, MalformedMessage | Hangup | OSError):
-                self._guests.drop(guest, error)
             else:
-                self._guests.drop_for_bug(guest)
+                self._drop(guest, error)
         return False
 
     def _answer(self, served: list[GateGuest]) -> None:
@@ -239,14 +257,45 @@ class Gate:
         for guest in served:
             connection = guest.connection
             try:
-                if not send_some(guest.sock, connection.out) or connection.waits:
+                if not send_some(guest.sock, connection.out) or connection.needs_task:
                     self._set_aside(guest)
+                elif connection.is_parked:
+                    self._parking.expect(guest)
+                    if connection.tail is not None:
+                        self._look_ahead(guest)
             except (Hangup, OSError) as error:
                 self._guests.drop(guest, error)
         served.clear()
         self._taken = 0
 
     # -- connections that wait -----------------------------------------------------------------
+
+    def _serve_woken(self) -> None:
+        """Those whose parked answers may be there; of these, others may be woken in turn."""
+        now = trio.current_time()
+        while woken := self._parking.take_woken():
+            served = [guest for guest in woken if self._unpark(guest, now)]
+            self._answer(served)
+
+    def _unpark(self, guest: GateGuest, now: float) -> bool:
+        """Whether there may be something to send."""
+        if guest.busy or guest.sock.fileno() < 0:
+            return False
+        try:
+            guest.connection.unpark(now)
+        except Exception as error:
+            self._drop(guest, error)
+            return False
+        if not guest.connection.is_blocked:
+            self._watch(guest)
+        guest.last_active = now
+        return True
+
+    def _drop(self, guest: GateGuest, error: Exception) -> None:
+        if isinstance(error, MalformedMessage | Hangup | OSError):
+            self._guests.drop(guest, error)
+        else:
+            self._guests.drop_for_bug(guest)
 
     def _set_aside(self, guest: GateGuest) -> None:
         # It stays in the epoll until something comes: mostly it is back before.
@@ -294,12 +343,15 @@ class Gate:
                     self._blocked -= 1
 
         try:
-            await guest.connection.settle(finish, send)
+            await guest.connection.settle(finish, send, parks=True)
             if guest.trouble is not None:
                 raise guest.trouble
             guest.last_active = trio.current_time()
             guest.busy = False
             self._watch(guest)
+            if guest.connection.is_parked:
+                self._parking.expect(guest)
+                self._parking.wake(guest)  # it may have been woken while it was busy
         except (MalformedMessage, Hangup, OSError, trio.ClosedResourceError) as error:
             self._guests.drop(guest, error)
         except Exception:

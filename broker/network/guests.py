@@ -125,7 +125,7 @@ class Guests(Generic[G]):
             idle_ms = self._broker.config["connections.max.idle.ms"]
             idle = idle_ms / 1000 if idle_ms >= 0 else inf
             for guest in list(self.by_fd.values()):
-                if guest.busy:
+                if guest.busy or guest.connection.waits:
                     continue
                 silent = now - guest.last_active
                 if silent > idle or (0 < guest.connection.tail_size < SIZE.size and silent > SIZE_SECONDS):

@@ -5,6 +5,10 @@ and by nothing else.  A decision and its write have no `await` between them: tha
 """
 
 import logging
+from collections import deque
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
 from math import inf
 from typing import NamedTuple
 
@@ -21,6 +25,9 @@ from trilogue.wire.errors import BrokerError, ErrorCode
 logger = logging.getLogger(__name__)
 
 NO_EPOCH = -1
+
+_order = count()
+"""Of those who wait for the same offset."""
 
 
 class Follower:
@@ -65,6 +72,8 @@ class Partition:
         "_replica_bells",
         "_stable",
         "_stable_bells",
+        "_uncommitted",
+        "_when_committed",
         "epoch_start",
         "high_watermark",
         "index",
@@ -102,6 +111,10 @@ class Partition:
         """Of those who read what is committed only."""
         self._stable = 0
         """How far they can read, as they know."""
+        self._uncommitted: deque[tuple[int, int]] = deque()
+        """Where batches end that not all replicas in sync have yet, and how large they are."""
+        self._when_committed: list[tuple[int, int, Callable[[], None]]] = []
+        """A heap of offsets, and who is to be told when all replicas in sync have everything before them."""
 
     def __repr__(self) -> str:
         return f"Partition({self.topic}-{self.index}, epoch {self.state.leader_epoch}, {self.log!r})"
@@ -131,11 +144,13 @@ class Partition:
         if new_epoch and self.leads:
             self.epoch_start = self.log.end_offset
             self.log.begin_epoch(state.leader_epoch)
+            self._uncommitted.clear()
             self._followers = {each: Follower() for each in state.replicas if each != self.node_id}
         if self.leads:
             self._advance()
         if new_epoch:
             self.ring()  # whoever waits under the old epoch must hear that it is over
+            self._when_committed.clear()
 
     # -- waiting -------------------------------------------------------------------------------
 
@@ -162,11 +177,13 @@ class Partition:
         """Whoever waits hears of it, however little it is."""
         for bell in (*self._bells, *self._replica_bells, *self._stable_bells):
             bell.ring(self)
+        for _, _, told in list(self._when_committed):
+            told()
 
     def _advance(self, size: int = 0) -> None:
         """Move the high watermark to what all replicas in sync have; never back, and not while they are too few.
 
-        `size` is how many bytes were appended.
+        `size` is how many bytes were appended just now and are committed with that.
         """
         reached = self.log.end_offset
         if not self._alone:
@@ -177,10 +194,14 @@ class Partition:
                     reached = min(reached, self._followers[each].end_offset)
         if reached > self.high_watermark:
             before, self.high_watermark = self.high_watermark, reached
+            while self._uncommitted and self._uncommitted[0][0] <= reached:
+                size += self._uncommitted.popleft()[1]
             for bell in self._bells:
                 bell.grow(self, size)
             if self._stable_bells:
                 self._advance_stable(before, size)
+            while self._when_committed and self._when_committed[0][0] <= reached:
+                heappop(self._when_committed)[2]()
 
     def _advance_stable(self, high_watermark: int, size: int) -> None:
         """For those who read what is committed only: `high_watermark` is where it was before."""
@@ -233,38 +254,50 @@ class Partition:
             room=room,
             checked=checked,
         )
-        if self._replica_bells:
-            for bell in self._replica_bells:
-                bell.grow(self, len(records))
-        self._advance(len(records))
+        size = len(records)
+        if self._alone:
+            self._advance(size)
+            return result
+        self._uncommitted.append((result.last_offset + 1, size))
+        for bell in self._replica_bells:
+            bell.grow(self, size)
+        self._advance()
         return result
 
     def is_committed(self, offset: int) -> bool:
         """Whether all replicas in sync have everything before this offset."""
         return self.high_watermark >= offset
 
+    def tell_when_committed(self, offset: int, told: Callable[[], None]) -> None:
+        """Call it when that is so, and when it may never be: `is_safe` knows which."""
+        heappush(self._when_committed, (offset, next(_order), told))
+
+    def is_safe(self, offset: int, epoch: int) -> bool:
+        """Whether what was written in this epoch, up to this offset, may be acknowledged.  Raises what a producer hears
+        when it never will be."""
+        self.check_leader()
+        if self.state.leader_epoch != epoch:
+            raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another leader epoch has begun")
+        if self.high_watermark < offset:
+            return False
+        if self.too_few:
+            raise BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+        return True
+
+    def too_slow(self) -> BrokerError:
+        return BrokerError(ErrorCode.REQUEST_TIMED_OUT, f"{self.topic}-{self.index}: replicas are too slow")
+
     async def committed(self, offset: int, deadline: float, epoch: int | None = None) -> None:
-        """Wait for that, if it was written in this `epoch`, or just now.  Raises what a producer hears when it cannot
-        be, or takes too long."""
+        """Wait until it is safe, if it was written in this `epoch`, or just now."""
         if epoch is None:
             epoch = self.state.leader_epoch
-        elif epoch != self.state.leader_epoch:
-            raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another leader epoch has begun")
-        bell = Bell()
-        self.watch(bell)
-        try:
-            with trio.move_on_at(deadline):
-                while not self.is_committed(offset):
-                    await bell.wait()
-                    self.check_leader()
-                    if self.state.leader_epoch != epoch:
-                        raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another leader epoch has begun")
-                if self.too_few:
-                    raise BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
-                return
-        finally:
-            self.unwatch(bell)
-        raise BrokerError(ErrorCode.REQUEST_TIMED_OUT, f"{self.topic}-{self.index}: replicas are too slow")
+        with trio.move_on_at(deadline):
+            while not self.is_safe(offset, epoch):
+                stirred = trio.Event()
+                self.tell_when_committed(offset, stirred.set)
+                await stirred.wait()
+            return
+        raise self.too_slow()
 
     # -- reading -------------------------------------------------------------------------------
 

@@ -4,38 +4,33 @@ What is appended is counted as it comes.  Nobody is woken to find out that it is
 again only at what has changed.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
-
-import trio
 
 if TYPE_CHECKING:
     from trilogue.broker.partitions.partition import Partition
 
 
 class Bell:
-    """Rung by partitions, heard by one task."""
+    """Rung by partitions; `heard` is called when it is time to look."""
 
-    __slots__ = ("_event", "changed", "lacks")
+    __slots__ = ("changed", "heard", "lacks")
 
-    def __init__(self, lacks: int = 0) -> None:
+    def __init__(self, heard: Callable[[], None], lacks: int = 0) -> None:
+        self.heard = heard
         self.lacks = lacks
         """How many bytes have to come until there may be enough."""
         self.changed: set[Partition] = set()
         """What has news since somebody looked."""
-        self._event = trio.Event()
 
     def ring(self, partition: "Partition") -> None:
         """There is something to be heard at once."""
         self.changed.add(partition)
-        self._event.set()
+        self.heard()
 
     def grow(self, partition: "Partition", size: int) -> None:
         """There are more bytes to read, at most so many."""
         self.changed.add(partition)
         self.lacks -= size
         if self.lacks <= 0:
-            self._event.set()
-
-    async def wait(self) -> None:
-        await self._event.wait()
-        self._event = trio.Event()
+            self.heard()

@@ -1,7 +1,5 @@
 """Who is asking."""
 
-import trio
-
 from trilogue.broker.security.brokers import Exchange, Identity
 
 
@@ -19,7 +17,6 @@ class Peer:
         "host",
         "listener",
         "local",
-        "patience",
         "principal",
         "software_name",
         "software_version",
@@ -36,8 +33,6 @@ class Peer:
         self.client_id: str | None = None
         self.version = 0
         self.software_name = self.software_version = "unknown"
-        self.patience: trio.CancelScope | None = None
-        """What the request at hand waits in, if its API gives way: cancelled, it is answered with what there is."""
 
     def __str__(self) -> str:
         software = "" if self.software_name == "unknown" else f" ({self.software_name} {self.software_version})"

@@ -1,8 +1,8 @@
 """Which requests this broker answers, and with what.
 
 A handler is a plain function that returns its answer.  One that has to wait returns a coroutine instead, and its
-connection waits with it.  None is no answer at all.  ApiVersions is derived from what is registered here, and so is
-what connections know of APIs: they know none by name.
+connection waits with it; what waits for other requests is parked.  None is no answer at all.  ApiVersions is derived
+from what is registered here, and so is what connections know of APIs: they know none by name.
 """
 
 from collections.abc import Callable
@@ -11,12 +11,13 @@ from pkgutil import iter_modules
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from trilogue.broker.broker import Broker
-from trilogue.broker.requests.later import Later, Unconfirmed
+from trilogue.broker.requests.later import Later, Parked, Unconfirmed
 from trilogue.broker.requests.peer import Peer
 from trilogue.wire.frame import Header
 from trilogue.wire.schema import Request, Response, Versions
 
-Answer = Response | None | Later[Response | None] | Unconfirmed[Response | None]
+Soon = Response | None | Parked[Response | None]
+Answer = Soon | Later[Soon] | Unconfirmed[Response | None]
 Q = TypeVar("Q", bound=Request)
 Handler = Callable[[Broker, Any, Peer], Answer]
 

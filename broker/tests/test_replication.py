@@ -1,10 +1,13 @@
 """What is written to a leader is with its followers; who leads, and who is in sync, follows from who is there."""
 
+from typing import TypeVar
+
 import pytest
 import trio
 from posix_only import posix_only
 
 from trilogue.broker.cluster.decisions import NewTopic
+from trilogue.broker.partitions.partition import Partition
 from trilogue.broker.security.brokers import MECHANISM, Identity, claim, proof
 from trilogue.broker.tests.cluster import Cluster, eventually, run
 from trilogue.client.link import Link, connect
@@ -17,8 +20,10 @@ from trilogue.wire.apis.produce import ProduceRequest, ProduceResponse
 from trilogue.wire.apis.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from trilogue.wire.apis.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
+from trilogue.wire.schema import Request, Response
 
 NOW = 1_700_000_000_000
+R = TypeVar("R", bound=Response)
 
 
 async def make(cluster: Cluster, replicas: int = 3, partitions: int = 1, **configs: str) -> None:
@@ -249,13 +254,80 @@ def test_topics_can_be_made_through_any_broker_and_the_controller_moves():
     run(story)
 
 
+def produce(value: bytes, timeout_ms: int = 10_000) -> ProduceRequest:
+    data = ProduceRequest.Topic.Partition(index=0, records=bytes(batch(value)))
+    topic = ProduceRequest.Topic(name="t", partition_data=[data])
+    return ProduceRequest(acks=-1, timeout_ms=timeout_ms, topic_data=[topic])
+
+
+async def ask_leader(cluster: Cluster, leader: Partition, request: Request, answer: type[R], cap: int) -> R:
+    link = await connect(Tasks(), Address("127.0.0.1", cluster.servers[leader.node_id].listeners[0].port))
+    try:
+        return await link.call(request, answer, cap=cap)
+    finally:
+        link.close()
+
+
+def test_who_waits_for_followers_hears_of_them_of_another_leader_or_that_its_time_is_over():
+    async def story(cluster: Cluster) -> None:
+        await make(cluster)
+        leader = await cluster.leader(isr=3)
+        for server in cluster.servers.values():
+            server.broker.followers.pause()
+        codes = {}
+
+        async def write_to_leader(name: str, timeout_ms: int = 10_000) -> None:
+            found = await ask_leader(cluster, leader, produce(b"x", timeout_ms), ProduceResponse, cap=9)
+            codes[name] = found.responses[0].partition_responses[0].error_code
+
+        await write_to_leader("impatient", timeout_ms=50)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(write_to_leader, "confirmed")
+            await eventually(lambda: leader.log.end_offset == 2)
+            for server in cluster.servers.values():
+                server.broker.followers.go_on()
+        await cluster.leader(isr=3)
+        for server in cluster.servers.values():
+            server.broker.followers.pause()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(write_to_leader, "deposed")
+            await eventually(lambda: leader.log.end_offset == 3)
+            await lead(cluster, next(each for each in (1, 2, 3) if each != leader.node_id))
+
+        assert codes == {
+            "impatient": ErrorCode.REQUEST_TIMED_OUT,
+            "confirmed": ErrorCode.NONE,
+            "deposed": ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        }
+
+    run(story)
+
+
+def test_a_consumer_that_waits_is_answered_when_followers_have_what_was_written():
+    async def story(cluster: Cluster) -> None:
+        await make(cluster)
+        leader = await cluster.leader(isr=3)
+        wanted = FetchRequest.Topic.Partition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+        topics = [FetchRequest.Topic(topic="t", partitions=[wanted])]
+        request = FetchRequest(max_wait_ms=20_000, min_bytes=1, max_bytes=1 << 20, topics=topics)
+        found = []
+
+        async def read() -> None:
+            found.append(await ask_leader(cluster, leader, request, FetchResponse, cap=11))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(read)
+            await eventually(lambda: leader._bells)
+            with trio.fail_after(10):
+                await write(cluster, b"a")
+                await eventually(lambda: found)
+        assert found[0].responses[0].partitions[0].records
+
+    run(story)
+
+
 @posix_only("the gate needs epoll, and tasks do not receive while they wait")
 def test_the_next_batch_is_written_while_the_one_before_waits_for_followers_and_answers_keep_their_order():
-    def produce(value: bytes) -> ProduceRequest:
-        data = ProduceRequest.Topic.Partition(index=0, records=bytes(batch(value)))
-        topic = ProduceRequest.Topic(name="t", partition_data=[data])
-        return ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[topic])
-
     async def story(cluster: Cluster) -> None:
         await make(cluster)
         leader = await cluster.leader(isr=3)

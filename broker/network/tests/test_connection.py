@@ -1,10 +1,13 @@
 """A connection without a socket: bytes in, answers out, whatever pieces the bytes come in."""
 
+from math import inf
+
 import pytest
 import trio
 
 from trilogue.broker.network.buffers import RECEIVE_BYTES, Spares
 from trilogue.broker.network.connection import Connection
+from trilogue.broker.requests.later import Parked, nobody
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import APIS, Api
 from trilogue.broker.requests.turns import Turns
@@ -12,6 +15,16 @@ from trilogue.wire.apis.fetch import FetchRequest, FetchResponse
 from trilogue.wire.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from trilogue.wire.errors import MalformedMessage
 from trilogue.wire.frame import Frames, read_response, write_request
+
+
+class Patient(Parked):
+    """Waits until its time is over."""
+
+    def take(self, now):
+        return FetchResponse(responses=[]) if now >= self.deadline else None
+
+    def close(self):
+        self.wake = nobody
 
 
 class Limits:
@@ -29,14 +42,7 @@ def connection(monkeypatch):
         return HeartbeatResponse(error_code=request.generation_id)
 
     def wait(broker, request, peer):
-        scope = peer.patience = trio.CancelScope()
-
-        async def until_hurried():
-            with scope:
-                await trio.sleep_forever()
-            return FetchResponse(responses=[])
-
-        return until_hurried()
+        return Patient(inf)
 
     for request, handler, gives_way in ((HeartbeatRequest, echo, False), (FetchRequest, wait, True)):
         versions = request.versions

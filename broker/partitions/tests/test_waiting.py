@@ -1,15 +1,16 @@
 """Whoever waits is woken when there is enough, and looks again only at what has changed."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
-import trio
 
 from trilogue.broker.cluster.image import PartitionState
 from trilogue.broker.partitions.partition import Partition
 from trilogue.broker.partitions.waiting import Bell
 from trilogue.storage.producers import Origin
 from trilogue.storage.tests.making import NOW, batch, opened
+from trilogue.wire.errors import BrokerError
 from trilogue.wire.records import end_transaction_marker
 
 ME = 1
@@ -23,19 +24,28 @@ def partition(tmp_path: Path) -> Partition:
     return made
 
 
-def woken(bell: Bell) -> bool:
-    async def main() -> bool:
-        with trio.move_on_after(0.01):
-            await bell.wait()
-            return True
-        return False
+class Heard(Bell):
+    """Knows whether it was."""
 
-    return trio.run(main)
+    __slots__ = ("_times",)
+
+    def __init__(self, lacks: int = 0) -> None:
+        super().__init__(self._hear, lacks)
+        self._times = 0
+
+    def _hear(self) -> None:
+        self._times += 1
+
+
+def woken(bell: Heard) -> bool:
+    """Since it was asked last."""
+    times, bell._times = bell._times, 0
+    return times > 0
 
 
 def test_nobody_is_woken_before_there_is_enough(partition: Partition) -> None:
     one = batch(b"x" * 100)
-    bell = Bell(lacks=2 * len(one))
+    bell = Heard(lacks=2 * len(one))
     partition.watch(bell)
 
     partition.append(one, NOW)
@@ -47,7 +57,7 @@ def test_nobody_is_woken_before_there_is_enough(partition: Partition) -> None:
 
 
 def test_whoever_does_not_watch_any_more_hears_nothing(partition: Partition) -> None:
-    bell = Bell()
+    bell = Heard()
     partition.watch(bell)
     partition.unwatch(bell)
     partition.append(batch(b"x"), NOW)
@@ -58,7 +68,7 @@ def test_whoever_does_not_watch_any_more_hears_nothing(partition: Partition) -> 
 
 @pytest.mark.parametrize("committed_only", [False, True])
 def test_a_new_leader_epoch_is_heard_at_once(partition: Partition, committed_only: bool) -> None:
-    bell = Bell(lacks=1 << 40)
+    bell = Heard(lacks=1 << 40)
     partition.watch(bell, committed_only=committed_only)
     partition.become(PartitionState((ME,), ME, 1, (ME,)))
 
@@ -66,7 +76,7 @@ def test_a_new_leader_epoch_is_heard_at_once(partition: Partition, committed_onl
 
 
 def test_an_open_transaction_wakes_nobody_who_reads_what_is_committed(partition: Partition) -> None:
-    bell, other = Bell(lacks=1), Bell(lacks=1)
+    bell, other = Heard(lacks=1), Heard(lacks=1)
     partition.watch(bell, committed_only=True)
     partition.watch(other)
 
@@ -85,10 +95,44 @@ def test_an_open_transaction_wakes_nobody_who_reads_what_is_committed(partition:
 
 def test_without_transactions_committed_bytes_are_counted_like_all_others(partition: Partition) -> None:
     one = batch(b"x" * 100)
-    bell = Bell(lacks=2 * len(one))
+    bell = Heard(lacks=2 * len(one))
     partition.watch(bell, committed_only=True)
 
     partition.append(one, NOW)
     assert not woken(bell)
     partition.append(batch(b"x" * 100), NOW)
     assert woken(bell)
+
+
+def test_what_followers_have_to_have_first_is_counted_when_they_have_it(tmp_path: Path) -> None:
+    one = batch(b"x" * 100)
+    bell, told = Heard(lacks=2 * len(one)), []
+    partition = Partition(ME, "t", 0, bytes(16), opened(tmp_path / "t-0"), 0, 1)
+    partition.become(PartitionState((ME, 2, 3), ME, 0, (ME, 2, 3)))
+    partition.watch(bell)
+    for _ in range(2):
+        partition.append(batch(b"x" * 100), NOW)
+    for end in (2, 1):
+        partition.tell_when_committed(end, partial(told.append, end))
+
+    partition.fetched(2, 2, 0.0)
+    partition.fetched(3, 1, 0.0)
+    assert (woken(bell), told) == (False, [1])
+    partition.fetched(3, 2, 0.0)
+    assert (woken(bell), told) == (True, [1, 2])
+
+
+def test_who_waits_for_followers_hears_when_another_epoch_begins(tmp_path: Path) -> None:
+    told: list[None] = []
+    partition = Partition(ME, "t", 0, bytes(16), opened(tmp_path / "t-0"), 0, 1)
+    partition.become(PartitionState((ME, 2), ME, 0, (ME, 2)))
+    partition.append(batch(b"x"), NOW)
+    partition.tell_when_committed(1, partial(told.append, None))
+    assert partition.is_safe(1, 0) is False
+
+    partition.become(PartitionState((ME, 2), ME, 1, (ME, 2)))
+    assert told == [None]
+    with pytest.raises(BrokerError, match="another leader epoch"):
+        partition.is_safe(1, 0)
+    partition.fetched(2, 1, 0.0)
+    assert told == [None], "once"
