@@ -4,7 +4,7 @@ Every change is tied to the version it was decided on, and to the controller's e
 decision that has become old does nothing.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from trilogue.broker.cluster.image import (
@@ -111,18 +111,18 @@ def assigned(image: Image, new: NewTopic) -> list[tuple[int, ...]]:
         raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
     replicas = [tuple(new.assignments[i]) for i in range(len(new.assignments))]
     for each in replicas:
-        check_replicas(image, each, len(replicas[0]))
+        check_replicas(image.brokers, each, len(replicas[0]))
     return replicas
 
 
-def check_replicas(image: Image, replicas: tuple[int, ...], factor: int | None) -> None:
+def check_replicas(known: Collection[int], replicas: tuple[int, ...], factor: int | None) -> None:
     """Refuse replicas that are nobody, twice the same, or not as many as the other partitions have."""
     if not replicas:
         raise BrokerError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "The manual partition assignment includes an empty replica list."
         )
     for broker in sorted(replicas):
-        if broker not in image.brokers:
+        if broker not in known:
             problem = f"The manual partition assignment includes broker {broker}, but no such broker is registered."
             raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
         if replicas.count(broker) > 1:
@@ -201,7 +201,7 @@ def plan_partitions(
             )
             raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
         for each in replicas:
-            check_replicas(image, each, factor)
+            check_replicas(image.brokers, each, factor)
     return topic._replace(partitions=topic.partitions + tuple(first_state(image, each) for each in replicas))
 
 
@@ -236,11 +236,8 @@ def elections(
     `seen` is the image that was looked at last: what is the same in both needs no second look.  `unclean` knows the
     topics that would rather lose data than wait for a replica that has all of it.
     """
-    known = {} if seen is None or seen.brokers != image.brokers or seen.configs is not image.configs else seen.topics
     changes = []
-    for topic in image.topics.values():
-        if known.get(topic.name) is topic:
-            continue
+    for topic in news(image, seen):
         needed = min_isr(topic.name)
         for index, state in enumerate(topic.partitions):
             after = without_the_gone(image, state, needed) if leads(image, state) else None
@@ -249,6 +246,22 @@ def elections(
             if after is not None:
                 changes.append(Change(topic.name, index, after))
     return changes
+
+
+def news(image: Image, seen: Image | None) -> Iterator[Topic]:
+    """The topics that have to be looked at, if `seen` was the last time."""
+    known = {} if seen is None or seen.brokers != image.brokers or seen.configs is not image.configs else seen.topics
+    return (topic for topic in image.topics.values() if known.get(topic.name) is not topic)
+
+
+def lossy(image: Image, changes: Sequence[Change]) -> list[Change]:
+    """Those that elect a leader of whom it is not known that he has everything."""
+    return [
+        each
+        for each in changes
+        if (before := image.partition(each.topic, each.partition)) is not None
+        and each.state.leader not in (NO_LEADER, *before.isr, *before.elr)
+    ]
 
 
 def leads(image: Image, state: PartitionState) -> bool:
@@ -345,25 +358,3 @@ def rescue(image: Image, state: PartitionState) -> PartitionState:
 
 ELECTIONS = {0: prefer, 1: rescue}
 """By their number in ElectLeaders."""
-
-
-# -- moves between brokers -------------------------------------------------------------------------
-
-
-def plan_reassignment(image: Image, name: str, index: int, wanted: tuple[int, ...] | None, may_resize: bool) -> Topic:
-    """The topic with a partition on other replicas, or in another order; None stops what is under way."""
-    topic = image.topics.get(name)
-    if topic is None:
-        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
-    state = image.partition(name, index)
-    if state is None:
-        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
-    if wanted is None:
-        raise BrokerError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-    check_replicas(image, wanted, None if may_resize else len(state.replicas))
-    if set(wanted) != set(state.replicas):
-        problem = f"{name}-{index} is on {state.replicas}; moves to other brokers are not possible yet."
-        raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
-    partitions = list(topic.partitions)
-    partitions[index] = state._replace(replicas=wanted)
-    return topic._replace(partitions=tuple(partitions))

@@ -131,8 +131,11 @@ class Partition:
         if new_epoch and self.leads:
             self.epoch_start = self.log.end_offset
             self.log.begin_epoch(state.leader_epoch)
-            self._followers = {each: Follower() for each in state.replicas if each != self.node_id}
+            self._followers = {}
         if self.leads:
+            for each in (*state.replicas, *state.isr):  # the two may be read one after the other
+                if each != self.node_id and each not in self._followers:
+                    self._followers[each] = Follower()
             self._advance()
         if new_epoch:
             self.ring()  # whoever waits under the old epoch must hear that it is over
