@@ -247,3 +247,42 @@ def test_who_looks_after_groups_moves_with_its_partition():
         assert [each.active for each in cluster.servers[2].broker.groups.shards()] == [True]
 
     run(story)
+
+
+async def throttled(cluster: Cluster, side: str, rate: int, name: str = "t") -> None:
+    """All replicas of a topic, on all brokers, as leaders or as followers."""
+    settings = {
+        ("topics", name): {f"{side}.replication.throttled.replicas": "*"},
+        ("brokers", "<default>"): {f"{side}.replication.throttled.rate": str(rate)},
+    }
+    await some(cluster).controller.alter_configs(lambda image: settings)
+
+
+@pytest.mark.parametrize("side", ["leader", "follower"])
+def test_who_is_not_in_sync_is_held_back_and_the_others_are_not(side):
+    async def story(cluster: Cluster) -> None:
+        await make(cluster, (1, 2))
+        await make(cluster, (1, 2), name="u")
+        for _ in range(20):
+            await write(cluster, bytes(1000))
+        await throttled(cluster, side, 1)
+        begun = trio.current_time()
+        await move(cluster, (1, 2, 3))
+        await move(cluster, (1, 2, 3), name="u")
+
+        await moved(cluster, 1, 2, 3, name="u")
+        new = cluster.partition(3)
+        await eventually(lambda: new.log.end_offset > 0)
+        await write(cluster, b"for those in sync")
+        await write(cluster, b"once more")
+        await trio.sleep(0.2)
+        assert new.log.end_offset < 22, "the first bytes come at once, and are too many"
+        assert cluster.partition(1).state.isr == (1, 2)
+        assert cluster.partition(1).high_watermark == 22
+        assert trio.current_time() - begun < 5
+
+        await throttled(cluster, side, 1_000_000)
+        await moved(cluster, 1, 2, 3)
+        assert content(cluster, 3) == content(cluster, 1)
+
+    run(story, replica_fetch_max_bytes="3000", replica_fetch_response_max_bytes="3000")
