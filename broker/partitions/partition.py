@@ -70,6 +70,7 @@ class Partition:
         "index",
         "key",
         "leads",
+        "leads_since",
         "log",
         "min_isr",
         "node_id",
@@ -88,6 +89,8 @@ class Partition:
         self.min_isr = min_isr
         self.state: PartitionState = PartitionState((), -1, NO_EPOCH, ())
         self.leads = False
+        self.leads_since = NO_EPOCH
+        """The first of the epochs that we lead without another leader in between: nothing of theirs is ever cut off."""
         self._alone = False
         """We lead and there is no other replica: what is written is committed."""
         self.epoch_start = 0
@@ -123,12 +126,15 @@ class Partition:
         if (state.leader_epoch, state.version) < (self.state.leader_epoch, self.state.version):
             return
         new_epoch = state.leader_epoch != self.state.leader_epoch
+        goes_on = self.leads and state.leader_epoch == self.state.leader_epoch + 1
         if self.proposed is not None and state.version != self.proposed.version:
             self.proposed = None  # it has become so, or something else has
         self.state = state
         self.leads = state.leader == self.node_id
         self._alone = self.leads and tuple(state.replicas) == (self.node_id,)
         if new_epoch and self.leads:
+            if not goes_on:
+                self.leads_since = state.leader_epoch
             self.epoch_start = self.log.end_offset
             self.log.begin_epoch(state.leader_epoch)
             self._followers = {}
@@ -251,8 +257,8 @@ class Partition:
         be, or takes too long."""
         if epoch is None:
             epoch = self.state.leader_epoch
-        elif epoch != self.state.leader_epoch:
-            raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another leader epoch has begun")
+        elif not self.leads or epoch < self.leads_since:
+            raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another broker leads, or has led")
         bell = Bell()
         self.watch(bell)
         try:
@@ -260,8 +266,8 @@ class Partition:
                 while not self.is_committed(offset):
                     await bell.wait()
                     self.check_leader()
-                    if self.state.leader_epoch != epoch:
-                        raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another leader epoch has begun")
+                    if epoch < self.leads_since:
+                        raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another broker has led")
                 if self.too_few:
                     raise BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
                 return

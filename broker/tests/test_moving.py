@@ -171,6 +171,24 @@ def test_who_waits_at_a_broker_that_leaves_hears_that_another_leads():
     run(story)
 
 
+def test_who_waits_at_a_leader_that_stays_hears_nothing_of_the_move():
+    async def story(cluster: Cluster) -> None:
+        await make(cluster, (1, 2))
+        leader = await cluster.leader(isr=2)
+        cluster.servers[2].broker.followers.pause()
+        epoch = leader.leader_epoch
+        end = leader.append(batch(b"a"), NOW).last_offset + 1
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(leader.committed, end, trio.current_time() + 10, epoch)
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            await move(cluster, (1, 3))
+        assert leader.leader_epoch == epoch + 1
+        await leader.committed(end, trio.current_time() + 10, epoch)
+
+    run(story)
+
+
 def test_a_target_that_is_gone_is_waited_for_and_the_next_controller_goes_on():
     async def story(cluster: Cluster) -> None:
         await make(cluster, (1, 2))
