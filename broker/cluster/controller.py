@@ -129,6 +129,22 @@ class Controller:
                 *(topic, partition, state.leader, state.leader_epoch),
             )
 
+    async def balance(self) -> None:
+        """Give leadership back to first replicas, if we are the controller."""
+        for _ in range(ATTEMPTS):
+            image = self._view.image
+            if not self.holds or not (changes := decisions.preferences(image)):
+                return
+            try:
+                await self._commit_changes(image, changes)
+            except Conflict as conflict:
+                logger.debug("leaders have changed meanwhile: %s", conflict)
+                await self._view.newer_than(image)
+            except (OSError, *UNREACHED) as trouble:
+                return logger.warning("leadership cannot be given back to first replicas now: %s", trouble)
+            else:
+                return logger.info("%d partitions are led by their first replicas again", len(changes))
+
     async def _commit(self, image: Image, ops: Sequence[Op]) -> None:
         await self._view.session.commit([Check(CONTROLLER_EPOCH, image.controller_epoch_version), *ops])
 

@@ -339,10 +339,28 @@ def prefer(image: Image, state: PartitionState) -> PartitionState:
     preferred = state.replicas[0]
     if state.leader == preferred:
         raise BrokerError(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
-    if preferred not in state.isr or not in_sync(image, state, preferred):
+    if not may_lead(image, state, preferred):
         raise BrokerError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available.")
+    return led_by(image, state, preferred)
+
+
+def preferences(image: Image) -> list[Change]:
+    """Every partition whose first replica could lead and does not: with that as its leader."""
+    return [
+        Change(topic.name, index, led_by(image, state, state.replicas[0]))
+        for topic in image.topics.values()
+        for index, state in enumerate(topic.partitions)
+        if state.replicas and state.leader != state.replicas[0] and may_lead(image, state, state.replicas[0])
+    ]
+
+
+def may_lead(image: Image, state: PartitionState, member: int) -> bool:
+    return member in state.isr and in_sync(image, state, member)
+
+
+def led_by(image: Image, state: PartitionState, member: int) -> PartitionState:
     return state._replace(
-        leader=preferred, leader_epoch=state.leader_epoch + 1, leader_broker_epoch=broker_epoch_of(image, preferred)
+        leader=member, leader_epoch=state.leader_epoch + 1, leader_broker_epoch=broker_epoch_of(image, member)
     )
 
 

@@ -336,3 +336,37 @@ def test_an_epoch_in_which_nothing_was_written_does_not_part_two_logs():
         assert content(cluster, 1) == content(cluster, 2) == content(cluster, 3)
 
     run(story)
+
+
+def led_by_others(cluster: Cluster) -> int:
+    """How many partitions somebody else leads than their first replica."""
+    partitions = next(iter(cluster.servers.values())).broker.image.topics["t"].partitions
+    return sum(state.leader != state.replicas[0] for state in partitions)
+
+
+def test_the_controller_and_nobody_else_gives_leadership_back_to_first_replicas():
+    async def story(cluster: Cluster) -> None:
+        await make(cluster, partitions=6)
+        await cluster.stop(1)
+        await cluster.start(1)
+        for index in range(6):
+            await cluster.leader(index=index, isr=3)
+        assert led_by_others(cluster) == 2
+
+        brokers = [server.broker for server in cluster.servers.values()]
+        for broker in sorted(brokers, key=lambda each: each.controller.holds):
+            assert led_by_others(cluster) == 2
+            await broker.controller.balance()
+        await eventually(lambda: led_by_others(cluster) == 0)
+
+    run(story, auto_leader_rebalance_enable="false")
+
+
+def test_leadership_goes_back_by_itself():
+    async def story(cluster: Cluster) -> None:
+        await make(cluster, partitions=3)
+        await cluster.stop(1)
+        await cluster.start(1)
+        await eventually(lambda: led_by_others(cluster) == 0)
+
+    run(story, leader_imbalance_check_interval_seconds="1")

@@ -15,6 +15,7 @@ from trilogue.broker.cluster.decisions import (
     plan_partitions,
     plan_topic,
     prefer,
+    preferences,
     with_isr,
 )
 from trilogue.broker.cluster.image import (
@@ -282,6 +283,15 @@ def test_the_preferred_leader_takes_over_only_if_it_lives_and_is_in_sync():
         with pytest.raises(BrokerError) as caught:
             prefer(image, other)
         assert caught.value.code == code
+
+
+def test_by_itself_leadership_goes_back_wherever_it_can():
+    away = state((1, 2), 2, 4, (1, 2))
+    states = [away, away._replace(leader=1), away._replace(isr=(2,), isr_epochs=(20,)), away._replace(replicas=(3, 2))]
+    image = cluster(1, 2, topics=[topic(*states)])
+
+    assert preferences(image) == [Change("t", 0, state((1, 2), 1, 5, (1, 2)))]
+    assert preferences(altered(image, 1, stopping=True)) == []
 
 
 # -- images ----------------------------------------------------------------------------------------
