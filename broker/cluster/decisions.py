@@ -17,6 +17,7 @@ from trilogue.broker.cluster.image import (
     to_json,
     topic_path,
 )
+from trilogue.broker.cluster.placement import place, racks_of
 from trilogue.broker.cluster.store import Create, Delete, Op, Update
 from trilogue.broker.names import METADATA_TOPIC, check_name
 from trilogue.wire.errors import BrokerError, ErrorCode
@@ -60,7 +61,7 @@ def plan_topic(image: Image, new: NewTopic, topic_id: bytes, defaults: tuple[int
         replicas = assigned(image, new)
     else:
         count, factor = checked_numbers(image, new, defaults)
-        replicas = place(sorted(image.brokers), count, factor, start)
+        replicas = place(racks_of(image.brokers.values()), count, factor, start)
     return Topic(new.name, topic_id, tuple(first_state(image, each) for each in replicas))
 
 
@@ -136,17 +137,6 @@ def check_replicas(known: Collection[int], replicas: tuple[int, ...], factor: in
         raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
 
 
-def place(brokers: Sequence[int], count: int, factor: int, start: int) -> list[tuple[int, ...]]:
-    """Leaders in turn; followers at a distance that grows by one with every round, so that pairs differ."""
-    n = len(brokers)
-    placed = []
-    for index in range(count):
-        leader, shift = (start + index) % n, (start + index) // n
-        followers = [(leader + 1 + (shift + i) % (n - 1)) % n for i in range(factor - 1)]
-        placed.append(tuple(brokers[i] for i in (leader, *followers)))
-    return placed
-
-
 def first_state(image: Image, replicas: tuple[int, ...]) -> PartitionState:
     alive = tuple(each for each in replicas if each in image.brokers)
     leader = alive[0] if alive else NO_LEADER
@@ -191,7 +181,7 @@ def plan_partitions(
     factor = len(topic.partitions[0].replicas)
     if assignments is None:
         check_enough_brokers(image, factor)
-        replicas = place(sorted(image.brokers), count - had, factor, start)
+        replicas = place(racks_of(image.brokers.values()), count - had, factor, start)
     else:
         replicas = [tuple(each) for each in assignments]
         if len(replicas) != count - had:

@@ -11,6 +11,7 @@ from trilogue.client.link import Link, connect
 from trilogue.client.tasks import Tasks
 from trilogue.client.world import Address
 from trilogue.storage.tests.making import batch
+from trilogue.wire.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from trilogue.wire.apis.fetch import FetchRequest, FetchResponse
 from trilogue.wire.apis.metadata import MetadataRequest, MetadataResponse
 from trilogue.wire.apis.produce import ProduceRequest, ProduceResponse
@@ -370,3 +371,23 @@ def test_leadership_goes_back_by_itself():
         await eventually(lambda: led_by_others(cluster) == 0)
 
     run(story, leader_imbalance_check_interval_seconds="1")
+
+
+def test_replicas_are_in_different_racks_and_clients_hear_of_them():
+    racks = {1: "a", 2: "a", 3: "b", 4: "b"}
+
+    async def story(cluster: Cluster) -> None:
+        for node_id, rack in racks.items():
+            await cluster.start(node_id, broker_rack=rack)
+        await make(cluster, replicas=2, partitions=8)
+        states = cluster.servers[1].broker.image.topics["t"].partitions
+        assert [{racks[each] for each in state.replicas} for state in states] == [{"a", "b"}] * 8
+
+        link = await connect(Tasks(), Address("127.0.0.1", cluster.servers[3].listeners[0].port))
+        known = await link.call(MetadataRequest(topics=[]), MetadataResponse)
+        described = await link.call(DescribeClusterRequest(), DescribeClusterResponse)
+        assert {each.node_id: each.rack for each in known.brokers} == racks
+        assert {each.broker_id: each.rack for each in described.brokers} == racks
+        link.close()
+
+    run(story, count=0)

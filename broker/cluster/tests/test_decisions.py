@@ -11,7 +11,6 @@ from trilogue.broker.cluster.decisions import (
     delete_ops,
     elections,
     grow_ops,
-    place,
     plan_partitions,
     plan_topic,
     prefer,
@@ -128,13 +127,6 @@ def test_what_cannot_be_a_topic(new, code, said):
 
 def test_the_longest_name_is_legal():
     assert plan_topic(cluster(1), new_topic("a" * 249), ID, ONE, start=0).name == "a" * 249
-
-
-def test_replicas_are_spread_and_never_twice_on_one_broker():
-    placed = place([1, 2, 3], 6, 2, start=0)
-
-    assert placed == [(1, 2), (2, 3), (3, 1), (1, 3), (2, 1), (3, 2)]
-    assert place([1], 2, 1, start=5) == [(1,), (1,)]
 
 
 def test_a_topic_grows():
