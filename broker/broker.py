@@ -24,6 +24,7 @@ from trilogue.broker.partitions.fetch_sessions import FetchSessions
 from trilogue.broker.partitions.followers import Followers
 from trilogue.broker.partitions.in_sync import InSync
 from trilogue.broker.partitions.replicas import Replicas
+from trilogue.broker.partitions.throttle import Throttles
 from trilogue.broker.partitions.upkeep import Upkeep
 from trilogue.broker.requests.turns import Turns
 from trilogue.broker.security.brokers import NONCE_BYTES
@@ -67,6 +68,7 @@ class Broker:
         self.in_sync = InSync(
             self.view, self.replicas, tasks, lambda: float(self.config["replica.lag.time.max.ms"] / 1000)
         )
+        self.throttles = Throttles(node_id, config)
         self.followers = Followers(
             self.replicas,
             node_id,
@@ -75,6 +77,7 @@ class Broker:
             config=lambda: self.config,
             clock_ms=clock,
             turns=self.turns,
+            throttle=self.throttles.follower,
         )
         self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], chance)
         self.groups = Runner(
@@ -106,6 +109,7 @@ class Broker:
             mine = [(image.config("brokers", name), before.config("brokers", name)) for name in self._settings_of]
             if any(now != then for now, then in mine):
                 self.config = self.static.with_dynamic(*(now for now, _ in mine))
+            self.throttles.update(image)
 
     def _update_followers(self, before: Image, image: Image) -> None:
         if before.topics is not image.topics or before.brokers is not image.brokers:

@@ -164,6 +164,7 @@ async def live(server: Server, ending: AsyncExitStack, task_status: trio.TaskSta
         ("transactions", broker.transactions.run),
         ("following the store", broker.view.follow),
         ("the controller", broker.controller.run),
+        ("preferred leaders", partial(balance_regularly, broker)),
         ("replicas in sync", broker.in_sync.run),
         ("opening logs", broker.open_the_rest),
     ):
@@ -263,6 +264,12 @@ async def flush_regularly(broker: Broker) -> None:
     while True:
         await trio.sleep(FLUSH_SECONDS)
         await broker.upkeep.flush_due()
+
+
+async def balance_regularly(broker: Broker) -> None:
+    while broker.config["auto.leader.rebalance.enable"]:
+        await trio.sleep(broker.config["leader.imbalance.check.interval.seconds"])
+        await broker.controller.balance()
 
 
 # -- opening ---------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """AlterPartitionReassignments: move partitions to other brokers, or stop moving them.
 
-The replicas that a partition has already may be put in another order, which is done at once.  Null cancels a move.
-v1+: a client may forbid that the number of replicas changes.  Not done: moves to other brokers (KNOWN_GAPS.md).
+Answered when the move has begun; ListPartitionReassignments tells what is under way.  What can be done at once, as
+another order of the replicas, is done.  Null stops a move and goes back.  What is refused is refused by itself.
+v1+: a client may forbid that the number of replicas changes.
 """
 
 from trilogue.broker.broker import Broker
@@ -15,34 +16,35 @@ from trilogue.wire.apis.alter_partition_reassignments import (
 )
 from trilogue.wire.errors import BrokerError
 
-Asked = AlterPartitionReassignmentsRequest.Topic.Partition
+Asked = AlterPartitionReassignmentsRequest.Topic
 Topic = AlterPartitionReassignmentsResponse.Topic
-Answer = Topic.Partition
 
 
 @handles(AlterPartitionReassignmentsRequest)
 async def alter_partition_reassignments(
     broker: Broker, request: AlterPartitionReassignmentsRequest, peer: Peer
 ) -> AlterPartitionReassignmentsResponse:
-    topics = []
-    for topic in request.topics:
-        answers = [
-            await reassign(broker, peer, topic.name, each, may_resize=request.allow_replication_factor_change)
-            for each in topic.partitions
-        ]
-        topics.append(Topic(name=topic.name, partitions=answers))
+    may_resize = request.allow_replication_factor_change
     return AlterPartitionReassignmentsResponse(
-        allow_replication_factor_change=request.allow_replication_factor_change, error_message=None, responses=topics
+        allow_replication_factor_change=may_resize,
+        error_message=None,
+        responses=[await reassign(broker, peer, each, may_resize=may_resize) for each in request.topics],
     )
 
 
-async def reassign(broker: Broker, peer: Peer, topic: str, asked: Asked, *, may_resize: bool) -> Answer:
-    answer = Answer(partition_index=asked.partition_index, error_message=None)
-    wanted = None if asked.replicas is None else tuple(asked.replicas)
+async def reassign(broker: Broker, peer: Peer, topic: Asked, *, may_resize: bool) -> Topic:
+    asked = [
+        (each.partition_index, None if each.replicas is None else tuple(each.replicas)) for each in topic.partitions
+    ]
+    refusals: list[BrokerError | None]
     try:
-        await controller(broker, peer, Operation.ALTER).reassign(
-            topic, asked.partition_index, wanted, may_resize=may_resize
-        )
+        refusals = await controller(broker, peer, Operation.ALTER).reassign(topic.name, asked, may_resize=may_resize)
     except BrokerError as error:
-        answer.error_code, answer.error_message = error.code, error.message
-    return answer
+        refusals = [error for _ in asked]
+    answers = []
+    for (index, _), refusal in zip(asked, refusals, strict=True):
+        answer = Topic.Partition(partition_index=index, error_message=None)
+        if refusal is not None:
+            answer.error_code, answer.error_message = refusal.code, refusal.message
+        answers.append(answer)
+    return Topic(name=topic.name, partitions=answers)

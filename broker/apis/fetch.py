@@ -192,11 +192,12 @@ def read_one(broker: Broker, plan: Plan, wanted: Wanted, found: Found, others: i
         limit = min(wanted.max_bytes, max(0, left) if found.answers else left)
         if limit < 0:
             raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{limit} bytes wanted")
+        held_back = plan.replica is not None and broker.throttles.leader and too_fast(broker, partition, plan.replica)
         got = partition.read(
             wanted.offset,
-            limit,
+            0 if held_back else limit,
             committed_only=plan.committed_only,
-            min_one=not others,
+            min_one=not others and not held_back,
             epoch=wanted.leader_epoch,
             last_fetched_epoch=wanted.last_fetched_epoch,
             replica=plan.replica is not None,
@@ -216,6 +217,16 @@ def check_replica(partition: Partition, node_id: int) -> None:
     if node_id in partition.state.replicas and node_id != partition.node_id:
         raise BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "not a replica of this partition")
+
+
+def too_fast(broker: Broker, partition: Partition, replica: Identity) -> bool:
+    """Whether it is not in sync, and gets nothing for a while."""
+    throttle = broker.throttles.leader
+    return (
+        replica.node_id not in partition.state.isr
+        and throttle.covers(*partition.key)
+        and throttle.exceeded(trio.current_time())
+    )
 
 
 def read_again(broker: Broker, plan: Plan, found: Found, position: int, peer: Peer) -> None:
@@ -407,8 +418,19 @@ def let_go(found: Found, positions: Iterable[int]) -> set[int]:
     return full
 
 
+def count_throttled(broker: Broker, plan: Plan, found: Found) -> None:
+    throttle, now = broker.throttles.leader, trio.current_time()
+    for wanted, size in zip(plan.wanted, found.sizes, strict=True):
+        topic = wanted.topic
+        name = topic if isinstance(topic, str) else broker.image.topic_names.get(topic, "")
+        if size and throttle.covers(name, wanted.partition):
+            throttle.count(size, now)
+
+
 def answer(broker: Broker, plan: Plan, found: Found, peer: Peer) -> FetchResponse:
     session, full = plan.context
+    if plan.replica is not None and broker.throttles.leader:
+        count_throttled(broker, plan, found)
     topics: dict[str | bytes, Topic] = {}
     for wanted, each in zip(plan.wanted, found.answers, strict=True):
         key = (wanted.topic, wanted.partition)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import trio
 
-from trilogue.broker.cluster import decisions
+from trilogue.broker.cluster import decisions, reassignment
 from trilogue.broker.cluster.decisions import Change, NewTopic
 from trilogue.broker.cluster.image import (
     CONTROLLER,
@@ -22,7 +22,6 @@ from trilogue.broker.cluster.image import (
     Topic,
     config_path,
     to_json,
-    topic_path,
 )
 from trilogue.broker.cluster.store import UNREACHED, Check, Conflict, Create, Delete, Op, Refused, Update
 from trilogue.broker.cluster.view import MANY_NODES, View
@@ -59,6 +58,8 @@ class Controller:
     ) -> None:
         self._view, self._node_id, self._chance, self._unclean, self._min_isr = view, node_id, chance, unclean, min_isr
         self._producer_ids = iter(range(0))
+        self.unclean_elections = 0
+        """How many leaders this broker has elected that were not in sync."""
 
     @property
     def holds(self) -> bool:
@@ -104,10 +105,45 @@ class Controller:
 
     async def _elect(self, image: Image, settled: Image | None) -> None:
         changes = decisions.elections(image, settled, self._unclean, self._min_isr)
+        await self._commit_changes(image, changes)
+        # Whoever's leader has just changed has a newer image: it is looked at again then.
+        elected = {each.topic for each in changes}
+        for topic in reassignment.completions(image, settled, elected, self._min_isr):
+            before = image.topics[topic.name]
+            await self._commit(image, reassignment.move_ops(before, topic, image.controller_epoch))
+            for index, (then, now) in enumerate(zip(before.partitions, topic.partitions, strict=True)):
+                if then is not now:
+                    logger.info("%s-%d: has moved to %s", topic.name, index, now.replicas)
+
+    async def _commit_changes(self, image: Image, changes: Sequence[Change]) -> None:
         for at in range(0, len(changes), ELECTIONS_PER_COMMIT):
-            await self._commit(
-                image, [each.op(image.controller_epoch) for each in changes[at : at + ELECTIONS_PER_COMMIT]]
+            some = changes[at : at + ELECTIONS_PER_COMMIT]
+            await self._commit(image, [each.op(image.controller_epoch) for each in some])
+            self._confess(decisions.lossy(image, some))
+
+    def _confess(self, lost: Sequence[Change]) -> None:
+        for topic, partition, state in lost:
+            self.unclean_elections += 1
+            logger.error(
+                "%s-%d: unclean election: broker %d leads in epoch %d and was not in sync; what it lacks is lost",
+                *(topic, partition, state.leader, state.leader_epoch),
             )
+
+    async def balance(self) -> None:
+        """Give leadership back to first replicas, if we are the controller."""
+        for _ in range(ATTEMPTS):
+            image = self._view.image
+            if not self.holds or not (changes := decisions.preferences(image)):
+                return
+            try:
+                await self._commit_changes(image, changes)
+            except Conflict as conflict:
+                logger.debug("leaders have changed meanwhile: %s", conflict)
+                await self._view.newer_than(image)
+            except (OSError, *UNREACHED) as trouble:
+                return logger.warning("leadership cannot be given back to first replicas now: %s", trouble)
+            else:
+                return logger.info("%d partitions are led by their first replicas again", len(changes))
 
     async def _commit(self, image: Image, ops: Sequence[Op]) -> None:
         await self._view.session.commit([Check(CONTROLLER_EPOCH, image.controller_epoch_version), *ops])
@@ -195,24 +231,44 @@ class Controller:
         self, topic: str, partition: int, decide_state: Callable[[Image, PartitionState], PartitionState]
     ) -> None:
         """Give a partition another leader or ISR."""
+        lost: list[Change] = []
 
         def decide(image: Image) -> Sequence[Op]:
             state = image.partition(topic, partition)
             if state is None:
                 raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            return [Change(topic, partition, decide_state(image, state)).op(image.controller_epoch)]
+            change = Change(topic, partition, decide_state(image, state))
+            lost[:] = decisions.lossy(image, [change])
+            return [change.op(image.controller_epoch)]
 
         await self._carry_out(decide)
+        self._confess(lost)
 
-    async def reassign(self, topic: str, partition: int, wanted: tuple[int, ...] | None, *, may_resize: bool) -> None:
-        """Put a partition's replicas where they are wanted; None stops what is under way."""
+    async def reassign(
+        self, name: str, asked: Sequence[reassignment.Asked], *, may_resize: bool
+    ) -> list[BrokerError | None]:
+        """Send partitions of a topic to other brokers, or stop what is under way: what each of them is refused with."""
+        refusals: list[BrokerError | None] = []
+        lost: list[Change] = []
 
         def decide(image: Image) -> Sequence[Op]:
-            after = decisions.plan_reassignment(image, topic, partition, wanted, may_resize)
-            before = image.topics[topic]
-            return [] if after == before else [Update(topic_path(topic), after.to_json(), before.version)]
+            after, refusals[:] = reassignment.plan_moves(
+                image,
+                name,
+                asked,
+                may_resize=may_resize,
+                unclean=self._unclean(name),
+                min_isr=self._min_isr(name),
+            )
+            if after is None:
+                return []
+            before = image.topics[name]
+            lost[:] = decisions.lossy(image, reassignment.changes(before, after))
+            return reassignment.move_ops(before, after, image.controller_epoch)
 
         await self._carry_out(decide)
+        self._confess(lost)
+        return refusals
 
     async def alter_configs(
         self, changes: Callable[[Image], Mapping[tuple[str, str], Mapping[str, str] | None]]

@@ -4,7 +4,7 @@ Every change is tied to the version it was decided on, and to the controller's e
 decision that has become old does nothing.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from trilogue.broker.cluster.image import (
@@ -17,6 +17,7 @@ from trilogue.broker.cluster.image import (
     to_json,
     topic_path,
 )
+from trilogue.broker.cluster.placement import place, racks_of
 from trilogue.broker.cluster.store import Create, Delete, Op, Update
 from trilogue.broker.names import METADATA_TOPIC, check_name
 from trilogue.wire.errors import BrokerError, ErrorCode
@@ -60,7 +61,7 @@ def plan_topic(image: Image, new: NewTopic, topic_id: bytes, defaults: tuple[int
         replicas = assigned(image, new)
     else:
         count, factor = checked_numbers(image, new, defaults)
-        replicas = place(sorted(image.brokers), count, factor, start)
+        replicas = place(racks_of(image.brokers.values()), count, factor, start)
     return Topic(new.name, topic_id, tuple(first_state(image, each) for each in replicas))
 
 
@@ -111,18 +112,18 @@ def assigned(image: Image, new: NewTopic) -> list[tuple[int, ...]]:
         raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
     replicas = [tuple(new.assignments[i]) for i in range(len(new.assignments))]
     for each in replicas:
-        check_replicas(image, each, len(replicas[0]))
+        check_replicas(image.brokers, each, len(replicas[0]))
     return replicas
 
 
-def check_replicas(image: Image, replicas: tuple[int, ...], factor: int | None) -> None:
+def check_replicas(known: Collection[int], replicas: tuple[int, ...], factor: int | None) -> None:
     """Refuse replicas that are nobody, twice the same, or not as many as the other partitions have."""
     if not replicas:
         raise BrokerError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "The manual partition assignment includes an empty replica list."
         )
     for broker in sorted(replicas):
-        if broker not in image.brokers:
+        if broker not in known:
             problem = f"The manual partition assignment includes broker {broker}, but no such broker is registered."
             raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
         if replicas.count(broker) > 1:
@@ -134,17 +135,6 @@ def check_replicas(image: Image, replicas: tuple[int, ...], factor: int | None) 
             f"consistent with previous partitions, which have {factor} replica(s)."
         )
         raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
-
-
-def place(brokers: Sequence[int], count: int, factor: int, start: int) -> list[tuple[int, ...]]:
-    """Leaders in turn; followers at a distance that grows by one with every round, so that pairs differ."""
-    n = len(brokers)
-    placed = []
-    for index in range(count):
-        leader, shift = (start + index) % n, (start + index) // n
-        followers = [(leader + 1 + (shift + i) % (n - 1)) % n for i in range(factor - 1)]
-        placed.append(tuple(brokers[i] for i in (leader, *followers)))
-    return placed
 
 
 def first_state(image: Image, replicas: tuple[int, ...]) -> PartitionState:
@@ -191,7 +181,7 @@ def plan_partitions(
     factor = len(topic.partitions[0].replicas)
     if assignments is None:
         check_enough_brokers(image, factor)
-        replicas = place(sorted(image.brokers), count - had, factor, start)
+        replicas = place(racks_of(image.brokers.values()), count - had, factor, start)
     else:
         replicas = [tuple(each) for each in assignments]
         if len(replicas) != count - had:
@@ -201,7 +191,7 @@ def plan_partitions(
             )
             raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
         for each in replicas:
-            check_replicas(image, each, factor)
+            check_replicas(image.brokers, each, factor)
     return topic._replace(partitions=topic.partitions + tuple(first_state(image, each) for each in replicas))
 
 
@@ -237,13 +227,8 @@ def elections(
     topics that would rather lose data than wait for a replica that has all of it.
     """
     changes = []
-    if seen is not None and (seen.brokers != image.brokers or broker_settings(seen) != broker_settings(image)):
-        seen = None
-    for name, topic in image.topics.items():
-        if seen is not None and seen.topics.get(name) is topic:
-            settings = seen.config("topics", name), image.config("topics", name)
-            if settings[0] is settings[1]:
-                continue
+    for topic in news(image, seen):
+        name = topic.name
         for index, state in enumerate(topic.partitions):
             if leads(image, state):
                 left = those_left(image, state)
@@ -256,8 +241,28 @@ def elections(
     return changes
 
 
+def news(image: Image, seen: Image | None) -> Iterator[Topic]:
+    """The topics that have to be looked at, if `seen` was the last time."""
+    if seen is None or seen.brokers != image.brokers or broker_settings(seen) != broker_settings(image):
+        yield from image.topics.values()
+        return
+    for name, topic in image.topics.items():
+        if seen.topics.get(name) is not topic or seen.config("topics", name) is not image.config("topics", name):
+            yield topic
+
+
 def broker_settings(image: Image) -> dict[tuple[str, str], Mapping[str, str]]:
     return {key: config for key, config in image.configs.items() if key[0] == "brokers"}
+
+
+def lossy(image: Image, changes: Sequence[Change]) -> list[Change]:
+    """Those that elect a leader of whom it is not known that he has everything."""
+    return [
+        each
+        for each in changes
+        if (before := image.partition(each.topic, each.partition)) is not None
+        and each.state.leader not in (NO_LEADER, *before.isr, *before.elr)
+    ]
 
 
 def leads(image: Image, state: PartitionState) -> bool:
@@ -334,10 +339,28 @@ def prefer(image: Image, state: PartitionState) -> PartitionState:
     preferred = state.replicas[0]
     if state.leader == preferred:
         raise BrokerError(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
-    if preferred not in state.isr or not in_sync(image, state, preferred):
+    if not may_lead(image, state, preferred):
         raise BrokerError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available.")
+    return led_by(image, state, preferred)
+
+
+def preferences(image: Image) -> list[Change]:
+    """Every partition whose first replica could lead and does not: with that as its leader."""
+    return [
+        Change(topic.name, index, led_by(image, state, state.replicas[0]))
+        for topic in image.topics.values()
+        for index, state in enumerate(topic.partitions)
+        if state.replicas and state.leader != state.replicas[0] and may_lead(image, state, state.replicas[0])
+    ]
+
+
+def may_lead(image: Image, state: PartitionState, member: int) -> bool:
+    return member in state.isr and in_sync(image, state, member)
+
+
+def led_by(image: Image, state: PartitionState, member: int) -> PartitionState:
     return state._replace(
-        leader=preferred, leader_epoch=state.leader_epoch + 1, leader_broker_epoch=broker_epoch_of(image, preferred)
+        leader=member, leader_epoch=state.leader_epoch + 1, leader_broker_epoch=broker_epoch_of(image, member)
     )
 
 
@@ -353,25 +376,3 @@ def rescue(image: Image, state: PartitionState) -> PartitionState:
 
 ELECTIONS = {0: prefer, 1: rescue}
 """By their number in ElectLeaders."""
-
-
-# -- moves between brokers -------------------------------------------------------------------------
-
-
-def plan_reassignment(image: Image, name: str, index: int, wanted: tuple[int, ...] | None, may_resize: bool) -> Topic:
-    """The topic with a partition on other replicas, or in another order; None stops what is under way."""
-    topic = image.topics.get(name)
-    if topic is None:
-        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
-    state = image.partition(name, index)
-    if state is None:
-        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
-    if wanted is None:
-        raise BrokerError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-    check_replicas(image, wanted, None if may_resize else len(state.replicas))
-    if set(wanted) != set(state.replicas):
-        problem = f"{name}-{index} is on {state.replicas}; moves to other brokers are not possible yet."
-        raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
-    partitions = list(topic.partitions)
-    partitions[index] = state._replace(replicas=wanted)
-    return topic._replace(partitions=tuple(partitions))

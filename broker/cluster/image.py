@@ -69,12 +69,19 @@ class PartitionState(NamedTuple):
     version: int = 0
     """Of the node in the store: what a change of it is decided on."""
     adding: tuple[int, ...] = ()
+    """Replicas that were none before the move that is under way."""
     removing: tuple[int, ...] = ()
+    """Replicas that will be none after it."""
     isr_epochs: tuple[int, ...] = ()
     """The broker epoch of each member of the ISR: one that has registered anew since has to show what it has."""
     elr: tuple[int, ...] = ()
     """Eligible leader replicas (KIP-966): have left an ISR that was smaller than min.insync.replicas, and so miss
     nothing that was committed."""
+
+    @property
+    def moves(self) -> bool:
+        """Whether it is on its way to other brokers."""
+        return bool(self.adding or self.removing)
 
     def epoch_of(self, member: int) -> int:
         """Of a member of the ISR, when it joined."""

@@ -13,6 +13,7 @@ import trio
 from trilogue.broker.config import BrokerConfig
 from trilogue.broker.names import TopicIdPartition
 from trilogue.broker.partitions.partition import Partition
+from trilogue.broker.partitions.throttle import Throttle
 from trilogue.broker.requests.turns import Turns
 from trilogue.client.errors import ClientError
 from trilogue.client.link import Link
@@ -44,10 +45,12 @@ MOVED = {
 class Following:
     """A partition that we fetch, and what the leader was told of it last."""
 
-    __slots__ = ("partition", "told")
+    __slots__ = ("has_all", "partition", "told")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
+        self.has_all = False
+        """Whether we had everything that was committed when the leader answered last, as he said."""
         self.told: tuple[int, int, int, int] | None = None
         """None if nothing, or if it is left out for a while."""
 
@@ -72,9 +75,10 @@ class Fetcher:
         config: Callable[[], BrokerConfig],
         clock_ms: Callable[[], int],
         turns: Turns,
+        throttle: Throttle,
     ) -> None:
         self.leader, self._dial, self._me, self._config = leader, dial, me, config
-        self._clock_ms, self._turns = clock_ms, turns
+        self._clock_ms, self._turns, self._throttle = clock_ms, turns, throttle
         self._following: dict[TopicIdPartition, Following] = {}
         self._news: set[TopicIdPartition] = set()
         """What the leader has to be told of."""
@@ -102,6 +106,8 @@ class Fetcher:
                 self._following[key] = Following(partition)
             elif known.told is not None and known.told[0] == partition.leader_epoch:
                 continue
+            else:
+                known.has_all = False
             self._resting.pop(key, None)
             self._news.add(key)
         self._stirred.set()
@@ -135,6 +141,10 @@ class Fetcher:
             if not self._following:
                 return
             await self._wake_those_who_rest()
+            if self._throttle:
+                self._hold_back()
+                if len(self._resting) == len(self._following):
+                    continue
             asked, request = self._request()
             seconds = self._config()["replica.socket.timeout.ms"] / 1000
             response = await link.call(request, FetchResponse, cap=VERSION, seconds=seconds)
@@ -172,6 +182,17 @@ class Fetcher:
         for key in [key for key, until in self._resting.items() if until <= now]:
             del self._resting[key]
             self._news.add(key)
+
+    def _hold_back(self) -> None:
+        """Leave those out for a while who have copied too fast."""
+        if self._throttle.exceeded(trio.current_time()):
+            for key, following in self._following.items():
+                if (
+                    key not in self._resting
+                    and not following.has_all
+                    and self._throttle.covers(*following.partition.key)
+                ):
+                    self._rest(following)
 
     def _request(self) -> tuple[Mapping[TopicIdPartition, Following], FetchRequest]:
         """The next one, and all that it is about."""
@@ -250,6 +271,9 @@ class Fetcher:
         elif following.told is not None and partition.log.end_offset == following.told[1]:
             records = memoryview(answer.records or b"")
             partition.replicate(records, answer.high_watermark, answer.log_start_offset, now_ms)
+            following.has_all = partition.log.end_offset >= answer.high_watermark
+            if self._throttle and self._throttle.covers(*partition.key):
+                self._throttle.count(len(records), trio.current_time())
 
     def _rest(self, following: Following) -> None:
         """Leave it out for a while."""

@@ -10,6 +10,7 @@ from trilogue.broker.config import BrokerConfig
 from trilogue.broker.partitions.fetcher import Fetcher
 from trilogue.broker.partitions.partition import Partition
 from trilogue.broker.partitions.replicas import Replicas
+from trilogue.broker.partitions.throttle import Throttle
 from trilogue.broker.requests.turns import Turns
 from trilogue.client.link import Link
 from trilogue.wire.apis.fetch import FetchRequest
@@ -29,9 +30,12 @@ class Followers:
         config: Callable[[], BrokerConfig],
         clock_ms: Callable[[], int],
         turns: Turns,
+        throttle: Throttle,
     ) -> None:
         self._replicas, self._node_id, self._tasks, self._config = replicas, node_id, tasks, config
-        self._new = partial(Fetcher, dial=dial, me=self._me, config=config, clock_ms=clock_ms, turns=turns)
+        self._new = partial(
+            Fetcher, dial=dial, me=self._me, config=config, clock_ms=clock_ms, turns=turns, throttle=throttle
+        )
         self._fetchers: dict[Place, tuple[Fetcher, trio.CancelScope]] = {}
         self._epoch = -1
         self._image, self._paused = Image(), False

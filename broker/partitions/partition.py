@@ -79,6 +79,7 @@ class Partition:
         "index",
         "key",
         "leads",
+        "leads_since",
         "log",
         "min_isr",
         "node_id",
@@ -97,6 +98,8 @@ class Partition:
         self.min_isr = min_isr
         self.state: PartitionState = PartitionState((), -1, NO_EPOCH, ())
         self.leads = False
+        self.leads_since = NO_EPOCH
+        """The first of the epochs that we lead without another leader in between: nothing of theirs is ever cut off."""
         self._alone = False
         """We lead and there is no other replica: what is written is committed."""
         self.epoch_start = 0
@@ -136,21 +139,28 @@ class Partition:
         if (state.leader_epoch, state.version) < (self.state.leader_epoch, self.state.version):
             return
         new_epoch = state.leader_epoch != self.state.leader_epoch
+        goes_on = self.leads and state.leader_epoch == self.state.leader_epoch + 1
         if self.proposed is not None and state.version != self.proposed.version:
             self.proposed = None  # it has become so, or something else has
         self.state = state
         self.leads = state.leader == self.node_id
         self._alone = self.leads and tuple(state.replicas) == (self.node_id,)
         if new_epoch and self.leads:
+            if not goes_on:
+                self.leads_since = state.leader_epoch
+                self._uncommitted.clear()
             self.epoch_start = self.log.end_offset
             self.log.begin_epoch(state.leader_epoch)
-            self._uncommitted.clear()
-            self._followers = {each: Follower() for each in state.replicas if each != self.node_id}
+            self._followers = {}
         if self.leads:
+            for each in (*state.replicas, *state.isr):  # the two may be read one after the other
+                if each != self.node_id and each not in self._followers:
+                    self._followers[each] = Follower()
             self._advance()
         if new_epoch:
             self.ring()  # whoever waits under the old epoch must hear that it is over
-            self._when_committed.clear()
+            if not (goes_on and self.leads):
+                self._when_committed.clear()
 
     # -- waiting -------------------------------------------------------------------------------
 
@@ -276,8 +286,8 @@ class Partition:
         """Whether what was written in this epoch, up to this offset, may be acknowledged.  Raises what a producer hears
         when it never will be."""
         self.check_leader()
-        if self.state.leader_epoch != epoch:
-            raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another leader epoch has begun")
+        if epoch < self.leads_since:
+            raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another broker has led")
         if self.high_watermark < offset:
             return False
         if self.too_few:

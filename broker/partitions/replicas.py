@@ -113,6 +113,8 @@ class Replicas:
     def _update(self, topic: Topic, image: Image) -> None:
         for index, state in enumerate(topic.partitions):
             if self._node_id not in state.replicas:
+                if state.replicas:  # nobody has meant none at all
+                    self._drop((topic.name, index))
                 continue
             found = self.partitions.get((topic.name, index))
             if found is None:
@@ -170,7 +172,7 @@ class Replicas:
         now_ms = self._clock_ms()
         for key in [key for key, attempt in self.unopened.items() if attempt.at_ms <= now_ms]:
             topic, state = image.topics.get(key[0]), image.partition(*key)
-            if topic is None or state is None:
+            if topic is None or state is None or self._node_id not in state.replicas:
                 del self.unopened[key]
             elif (found := self._try_to_open(topic, key[1], image)) is not None:
                 logger.warning("%s-%d could be opened", *key)
@@ -228,14 +230,18 @@ class Replicas:
 
     def _remove(self, topic: Topic) -> None:
         for index in range(len(topic.partitions)):
-            self.unopened.pop((topic.name, index), None)
-            partition = self.partitions.pop((topic.name, index), None)
-            if partition is None:
-                continue
-            home = self._homes.pop((topic.name, index))
-            self._on_disk.pop((topic.name, index), None)
-            partition.become(partition.state._replace(leader=-1, leader_epoch=partition.leader_epoch + 1))
-            self._discard(partition.log, home)
+            self._drop((topic.name, index))
+
+    def _drop(self, key: TopicPartition) -> None:
+        """We are no replica of it any more: whoever waits for it hears that, and its log goes."""
+        self.unopened.pop(key, None)
+        partition = self.partitions.pop(key, None)
+        if partition is None:
+            return
+        home = self._homes.pop(key)
+        self._on_disk.pop(key, None)
+        partition.become(partition.state._replace(leader=-1, leader_epoch=partition.leader_epoch + 1))
+        self._discard(partition.log, home)
 
     def _discard(self, log: Log, home: DataDirectory) -> None:
         """Out of sight at once, from the disk after a while: somebody may be reading."""
@@ -270,15 +276,18 @@ class Replicas:
                 partition.min_isr = config["min.insync.replicas"]
 
     def put_strays_aside(self, image: Image) -> None:
-        """Folders of topics that the cluster does not have: kept, under a name that says so."""
-        for key, home in self._on_disk.items():
-            if image.partition(*key) is None:
+        """Folders of partitions that the cluster does not have, or that have moved to other brokers while we were away:
+        kept, under a name that says so."""
+        for key, home in list(self._on_disk.items()):
+            state = image.partition(*key)
+            if state is None or self._node_id not in state.replicas:
+                del self._on_disk[key]
                 self._put_aside(home, key)
 
     def _put_aside(self, home: DataDirectory, key: TopicPartition) -> None:
         folder = Path(home.path, f"{key[0]}-{key[1]}")
         target = Path(home.path, f"{folder.name}.{self._chance.randbytes(16).hex()}-stray")
-        logger.warning("%s belongs to no partition we know; it is now %s", folder, target.name)
+        logger.warning("%s belongs to no partition of ours; it is now %s", folder, target.name)
         system.rename(str(folder), str(target))
 
     # -- moving between directories ------------------------------------------------------------

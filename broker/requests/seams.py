@@ -22,6 +22,8 @@ def led_partition(broker: Broker, peer: Peer | None, operation: Operation, topic
     if found is None:
         if (topic, index) in broker.replicas.unopened:
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic}-{index} is offline")
+        if broker.image.partition(topic, index) is not None:
+            raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic}-{index} is on other brokers")
         raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if not found.leads:
         found.check_leader()

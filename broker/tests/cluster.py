@@ -26,7 +26,8 @@ class Cluster:
         self._scopes: dict[int, trio.CancelScope] = {}
         self._ended: dict[int, trio.Event] = {}
 
-    async def start(self, node_id: int) -> Server:
+    async def start(self, node_id: int, **more: str) -> Server:
+        """With these settings besides those that all have."""
         config = BrokerConfig.parse(
             {
                 **DEVELOPMENT,
@@ -35,6 +36,7 @@ class Cluster:
                 "node.id": str(node_id),
                 "replica.fetch.backoff.ms": "50",
                 **self._settings,
+                **{name.replace("_", "."): value for name, value in more.items()},
             }
         )
         scope, ended = trio.CancelScope(), trio.Event()

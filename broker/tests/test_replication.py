@@ -14,6 +14,7 @@ from trilogue.client.link import Link, connect
 from trilogue.client.tasks import Tasks
 from trilogue.client.world import Address
 from trilogue.storage.tests.making import batch
+from trilogue.wire.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from trilogue.wire.apis.fetch import FetchRequest, FetchResponse
 from trilogue.wire.apis.metadata import MetadataRequest, MetadataResponse
 from trilogue.wire.apis.produce import ProduceRequest, ProduceResponse
@@ -408,3 +409,57 @@ def test_an_epoch_in_which_nothing_was_written_does_not_part_two_logs():
         assert content(cluster, 1) == content(cluster, 2) == content(cluster, 3)
 
     run(story)
+
+
+def led_by_others(cluster: Cluster) -> int:
+    """How many partitions somebody else leads than their first replica."""
+    partitions = next(iter(cluster.servers.values())).broker.image.topics["t"].partitions
+    return sum(state.leader != state.replicas[0] for state in partitions)
+
+
+def test_the_controller_and_nobody_else_gives_leadership_back_to_first_replicas():
+    async def story(cluster: Cluster) -> None:
+        await make(cluster, partitions=6)
+        await cluster.stop(1)
+        await cluster.start(1)
+        for index in range(6):
+            await cluster.leader(index=index, isr=3)
+        assert led_by_others(cluster) == 2
+
+        brokers = [server.broker for server in cluster.servers.values()]
+        for broker in sorted(brokers, key=lambda each: each.controller.holds):
+            assert led_by_others(cluster) == 2
+            await broker.controller.balance()
+        await eventually(lambda: led_by_others(cluster) == 0)
+
+    run(story, auto_leader_rebalance_enable="false")
+
+
+def test_leadership_goes_back_by_itself():
+    async def story(cluster: Cluster) -> None:
+        await make(cluster, partitions=3)
+        await cluster.stop(1)
+        await cluster.start(1)
+        await eventually(lambda: led_by_others(cluster) == 0)
+
+    run(story, leader_imbalance_check_interval_seconds="1")
+
+
+def test_replicas_are_in_different_racks_and_clients_hear_of_them():
+    racks = {1: "a", 2: "a", 3: "b", 4: "b"}
+
+    async def story(cluster: Cluster) -> None:
+        for node_id, rack in racks.items():
+            await cluster.start(node_id, broker_rack=rack)
+        await make(cluster, replicas=2, partitions=8)
+        states = cluster.servers[1].broker.image.topics["t"].partitions
+        assert [{racks[each] for each in state.replicas} for state in states] == [{"a", "b"}] * 8
+
+        link = await connect(Tasks(), Address("127.0.0.1", cluster.servers[3].listeners[0].port))
+        known = await link.call(MetadataRequest(topics=[]), MetadataResponse)
+        described = await link.call(DescribeClusterRequest(), DescribeClusterResponse)
+        assert {each.node_id: each.rack for each in known.brokers} == racks
+        assert {each.broker_id: each.rack for each in described.brokers} == racks
+        link.close()
+
+    run(story, count=0)

@@ -60,6 +60,8 @@ PURE = [
     Path("broker/transactions"),
     Path("broker/cluster/decisions.py"),
     Path("broker/cluster/image.py"),
+    Path("broker/cluster/placement.py"),
+    Path("broker/cluster/reassignment.py"),
     Path("broker/config"),
 ]
 IMPURE = {"trio", "time", "datetime", "random", "secrets", "socket", "threading", "asyncio", "kazoo"}

@@ -11,10 +11,10 @@ from trilogue.broker.cluster.decisions import (
     delete_ops,
     elections,
     grow_ops,
-    place,
     plan_partitions,
     plan_topic,
     prefer,
+    preferences,
     with_isr,
 )
 from trilogue.broker.cluster.image import (
@@ -127,13 +127,6 @@ def test_what_cannot_be_a_topic(new, code, said):
 
 def test_the_longest_name_is_legal():
     assert plan_topic(cluster(1), new_topic("a" * 249), ID, ONE, start=0).name == "a" * 249
-
-
-def test_replicas_are_spread_and_never_twice_on_one_broker():
-    placed = place([1, 2, 3], 6, 2, start=0)
-
-    assert placed == [(1, 2), (2, 3), (3, 1), (1, 3), (2, 1), (3, 2)]
-    assert place([1], 2, 1, start=5) == [(1,), (1,)]
 
 
 def test_a_topic_grows():
@@ -286,6 +279,15 @@ def test_the_preferred_leader_takes_over_only_if_it_lives_and_is_in_sync():
         with pytest.raises(BrokerError) as caught:
             prefer(image, other)
         assert caught.value.code == code
+
+
+def test_by_itself_leadership_goes_back_wherever_it_can():
+    away = state((1, 2), 2, 4, (1, 2))
+    states = [away, away._replace(leader=1), away._replace(isr=(2,), isr_epochs=(20,)), away._replace(replicas=(3, 2))]
+    image = cluster(1, 2, topics=[topic(*states)])
+
+    assert preferences(image) == [Change("t", 0, state((1, 2), 1, 5, (1, 2)))]
+    assert preferences(altered(image, 1, stopping=True)) == []
 
 
 # -- images ----------------------------------------------------------------------------------------

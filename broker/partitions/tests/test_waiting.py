@@ -122,7 +122,7 @@ def test_what_followers_have_to_have_first_is_counted_when_they_have_it(tmp_path
     assert (woken(bell), told) == (True, [1, 2])
 
 
-def test_who_waits_for_followers_hears_when_another_epoch_begins(tmp_path: Path) -> None:
+def test_who_waits_for_followers_hears_when_another_broker_leads(tmp_path: Path) -> None:
     told: list[None] = []
     partition = Partition(ME, "t", 0, bytes(16), opened(tmp_path / "t-0"), 0, 1)
     partition.become(PartitionState((ME, 2), ME, 0, (ME, 2)))
@@ -131,8 +131,14 @@ def test_who_waits_for_followers_hears_when_another_epoch_begins(tmp_path: Path)
     assert partition.is_safe(1, 0) is False
 
     partition.become(PartitionState((ME, 2), ME, 1, (ME, 2)))
+    assert partition.is_safe(1, 0) is False, "the same leader goes on"
+    told.clear()
+    partition.become(PartitionState((ME, 2), 2, 2, (ME, 2)))
     assert told == [None]
-    with pytest.raises(BrokerError, match="another leader epoch"):
+    with pytest.raises(BrokerError, match="does not lead"):
+        partition.is_safe(1, 0)
+    partition.become(PartitionState((ME, 2), ME, 3, (ME, 2)))
+    with pytest.raises(BrokerError, match="another broker has led"):
         partition.is_safe(1, 0)
     partition.fetched(2, 1, 0.0)
     assert told == [None], "once"
