@@ -106,8 +106,10 @@ class Trial:
 
     def all_in_sync(self) -> None:
         def all_are() -> bool:
-            topics = self.metadata().topics
-            return all(len(each.isrs) == 3 for name in self.topics for each in topics[name].partitions.values())
+            topics = self.metadata().topics  # the coordinators' as well
+            return self.topics.keys() <= topics.keys() and all(
+                len(each.isrs) == 3 for topic in topics.values() for each in topic.partitions.values()
+            )
 
         self.until("all are in sync", all_are)
 
