@@ -16,6 +16,8 @@ from compat_tests.workers import HERE, Worker
 SOURCE, SINK = "in", "out"
 PARTITIONS = 2
 PER_SECOND = 150
+COPIERS = "copy"
+"""The group of librdkafka's; their transactional ids are made of it and their numbers."""
 
 
 class Feeder:
@@ -60,16 +62,26 @@ class Feeder:
         assert producer.flush(120) == 0
 
 
-class Copiers:
-    """Members of one group; whoever has ended is started again by `revive`."""
+def fill(bootstrap: str, given: list[list[str]]) -> None:
+    """All at once, a list for every partition."""
+    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    for part, values in enumerate(given):
+        for value in values:
+            producer.produce(SOURCE, value, partition=part)
+    assert producer.flush(30) == 0
 
-    def __init__(
-        self, bootstrap: str, folder: Path, count: int, settings: Mapping[str, str], group: str = "copy"
-    ) -> None:
-        self.group, self._folder = group, folder
-        program = [sys.executable, str(HERE / "programs" / "copier.py"), bootstrap, group]
-        given = [f"{name}={value}" for name, value in settings.items()]
-        self._commands = [[*program, str(number), SOURCE, SINK, *given] for number in range(count)]
+
+def copier_commands(bootstrap: str, count: int, settings: Mapping[str, str]) -> list[list[str]]:
+    program = [sys.executable, str(HERE / "programs" / "copier.py"), bootstrap, COPIERS]
+    given = [f"{name}={value}" for name, value in settings.items()]
+    return [[*program, str(number), SOURCE, SINK, *given] for number in range(count)]
+
+
+class Copiers:
+    """Whoever of them has ended is started again by `revive`."""
+
+    def __init__(self, commands: list[list[str]], folder: Path) -> None:
+        self._commands, self._folder = commands, folder
         self._workers: list[Worker] = []
         self._before: list[Worker] = []
         """Those that have ended."""

@@ -21,6 +21,9 @@ from compat_tests.history import History
 TIMES = int(os.environ.get("TRILOGUE_FAULTS", "2"))
 """How often each fault is brought about (`make faults`)."""
 
+ROUNDS = max(1, TIMES // 2)
+"""The same for trials that bring about several faults in a round."""
+
 SESSION_MS, LAG_MS = 2000, 1500
 SETTINGS = {
     "zookeeper.session.timeout.ms": str(SESSION_MS),
