@@ -20,7 +20,7 @@ from trilogue.storage.config import LogConfig
 from trilogue.storage.files import OpenFiles, write_all
 from trilogue.storage.index import TIME_ENTRY
 from trilogue.storage.lookup import Found
-from trilogue.storage.producers import SEQUENCE_MASK, Origin, Producer
+from trilogue.storage.producers import SEQUENCE_MASK, Guard, Origin, Producer
 from trilogue.storage.replay import take_over
 from trilogue.storage.scan import Damaged
 from trilogue.storage.segment import LARGEST_RELATIVE_OFFSET, Segment
@@ -455,6 +455,14 @@ class Log(Upkeep):
     def producer(self, producer_id: int) -> Producer | None:
         """One of them."""
         return self._producers.get(producer_id)
+
+    def guard(self, producer_id: int, epoch: int, sequence: int, now_ms: int, transaction_version: int) -> Guard:
+        """See `Producers.guard`."""
+        return self._producers.guard(producer_id, epoch, sequence, now_ms, transaction_version)
+
+    def stands(self, producer_id: int, guard: Guard | None) -> bool:
+        """Whether nothing of that producer's transactions has been written since that guard was put up."""
+        return self._producers.stands(producer_id, guard)
 
     def expire_producers(self, now_ms: int) -> int:
         """Forget who has been silent for producer.id.expiration.ms.  How many."""

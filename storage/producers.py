@@ -5,6 +5,10 @@ recognised among the last five batches of a producer: that many may be in flight
 
 A transaction is *open* from its first batch to its marker, and *unstable* until that marker is below the high
 watermark: only then may a consumer that reads committed data go past it.
+
+Before its first batch a transaction's coordinator is asked about it, which may take a while; a *guard* stands from
+then until that batch, or a marker, is in the log (KIP-890).  Whoever finds another guard than his own, or none, was
+vouched for in a transaction that is over.
 """
 
 from collections import deque
@@ -81,10 +85,29 @@ class Producer:
         return self.batches[-1].last_offset if self.batches else -1
 
 
+class Guard:
+    """A transaction's coordinator is being asked about a producer."""
+
+    __slots__ = ("_bumps", "epoch", "lowest_sequence", "since_ms")
+
+    def __init__(self, epoch: int, sequence: int, now_ms: int, bumps: bool) -> None:
+        self.epoch, self.lowest_sequence, self.since_ms, self._bumps = epoch, sequence, now_ms, bumps
+
+    def asked(self, epoch: int, sequence: int) -> None:
+        """Once more, for this batch."""
+        if epoch > self.epoch or (epoch == self.epoch and sequence < self.lowest_sequence):
+            self.epoch, self.lowest_sequence = epoch, sequence
+
+    def falls(self, epoch: int) -> bool:
+        """By a marker of this epoch.  Where every end raises the epoch, the marker of the transaction before has that
+        of the next: its producer may be asked about while the marker is on its way."""
+        return not (self._bumps and epoch == self.epoch)
+
+
 class Producers:
     """All producers of one log."""
 
-    __slots__ = ("_by_id", "_ended", "_open", "end_offset")
+    __slots__ = ("_by_id", "_ended", "_guards", "_open", "end_offset")
 
     def __init__(self, end_offset: int = 0) -> None:
         self._by_id: dict[int, Producer] = {}
@@ -93,6 +116,7 @@ class Producers:
         oldest."""
         self._ended: dict[int, int] = {}
         """First offset -> marker's offset, of transactions whose marker may be above the high watermark."""
+        self._guards: dict[int, Guard] = {}
         self.end_offset = end_offset
         """What is known here is known up to this offset."""
 
@@ -107,6 +131,18 @@ class Producers:
         return self._by_id.get(producer_id)
 
     # ---- deciding ----------------------------------------------------------------------------------------
+
+    def guard(self, producer_id: int, epoch: int, sequence: int, now_ms: int, transaction_version: int) -> Guard:
+        """The coordinator is going to be asked about this batch: what stands until its transaction is open, or over."""
+        guard = self._guards.get(producer_id)
+        if guard is None:
+            guard = self._guards[producer_id] = Guard(epoch, sequence, now_ms, transaction_version >= 2)
+        else:
+            guard.asked(epoch, sequence)
+        return guard
+
+    def stands(self, producer_id: int, guard: Guard | None) -> bool:
+        return guard is not None and self._guards.get(producer_id) is guard
 
     def check(
         self,
@@ -123,7 +159,7 @@ class Producers:
 
         A producer that is not known may begin with any sequence number: what it wrote before may have
         expired.  Not so in a transaction of version 2 (KIP-890), where every transaction has an epoch of its
-        own."""
+        own; and not behind a batch that the coordinator was asked about first, and that will come again."""
         known = self._by_id.get(producer_id)
         if known is None:
             if transactional and not verified:
@@ -133,6 +169,8 @@ class Producers:
                     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                     f"producer {producer_id} begins a transaction with sequence {first_sequence}, not 0",
                 )
+            if transactional and origin is _CLIENT:
+                self._check_lowest(producer_id, epoch, first_sequence)
             return None
         if epoch == known.epoch and origin is _CLIENT:
             if first_sequence == known.next_sequence and transactional == (known.transaction_start >= 0):
@@ -155,6 +193,14 @@ class Producers:
                 f"producer {producer_id} writes outside of the transaction it began at {known.transaction_start}",
             )
         return None
+
+    def _check_lowest(self, producer_id: int, epoch: int, first_sequence: int) -> None:
+        guard = self._guards.get(producer_id)
+        if guard is not None and guard.epoch == epoch and guard.lowest_sequence < first_sequence:
+            raise BrokerError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {producer_id} sent sequence {first_sequence}, and {guard.lowest_sequence} is still to come",
+            )
 
     def check_marker(self, producer_id: int, epoch: int, marker: EndTransaction, transaction_version: int) -> None:
         """Refuse the marker of a fenced producer or of a deposed coordinator.
@@ -204,12 +250,16 @@ class Producers:
         if transactional and known.transaction_start < 0:
             known.transaction_start = first_offset
             self._open[first_offset] = producer_id
+            self._guards.pop(producer_id, None)
 
     def ended(
         self, producer_id: int, epoch: int, marker: EndTransaction, offset: int, timestamp: int
     ) -> AbortedTransaction | None:
         """A marker is in the log.  Returns what belongs into the index of aborted transactions, if anything
         does."""
+        guard = self._guards.get(producer_id)
+        if guard is not None and guard.falls(epoch):
+            del self._guards[producer_id]
         known = self._by_id.get(producer_id)
         if known is None:
             known = self._by_id[producer_id] = Producer(producer_id, epoch)
@@ -257,6 +307,8 @@ class Producers:
         ]
         for producer_id in gone:
             del self._by_id[producer_id]
+        for producer_id in [each for each, guard in self._guards.items() if now_ms - guard.since_ms >= after_ms]:
+            del self._guards[producer_id]  # it was refused, and has not come again
         return len(gone)
 
     def clear(self, end_offset: int) -> None:
@@ -264,6 +316,7 @@ class Producers:
         self._by_id.clear()
         self._open.clear()
         self._ended.clear()
+        self._guards.clear()
         self.end_offset = end_offset
 
 

@@ -118,7 +118,8 @@ def look(broker: Broker, plan: Plan, wanted: Wanted, found: Found, peer: Peer) -
     found.add(answer, size)
     if plan.replica is not None and not answer.error_code and answer.diverging_epoch.end_offset < 0:
         partition = find(broker, peer, wanted)
-        if partition.fetched(plan.replica.node_id, wanted.offset, trio.current_time()):
+        start = wanted.log_start_offset
+        if partition.fetched(plan.replica.node_id, wanted.offset, start, trio.current_time()):
             broker.in_sync.admit(partition, plan.replica)
 
 

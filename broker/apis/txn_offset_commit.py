@@ -7,7 +7,7 @@ v6, with topic ids, is of Kafka 4.4.
 """
 
 from trilogue.broker.broker import Broker
-from trilogue.broker.coordinators.admission import Refusals, Writer, vouch
+from trilogue.broker.coordinators.admission import Refusals, Writer, guard, vouch
 from trilogue.broker.coordinators.ask_group import ask_group, caller
 from trilogue.broker.coordinators.lookup import partition_of
 from trilogue.broker.groups.requests import offsets
@@ -24,6 +24,7 @@ from trilogue.wire.apis.txn_offset_commit import TxnOffsetCommitRequest
 from trilogue.wire.errors import BrokerError, ErrorCode
 
 ADDS_SINCE = 5
+NO_SEQUENCE = -1
 
 Request = TxnOffsetCommitRequest
 
@@ -44,7 +45,8 @@ def txn_offset_commit(broker: Broker, request: Request, peer: Peer) -> Answer:
         return commit(broker, request, peer, who)
     adds = peer.version >= ADDS_SINCE
     writer = Writer(request.transactional_id, adds=adds, knows_abortable=adds)
-    refused = vouch(broker, peer, writer, identity, frozenset({key}))
+    standing = guard(broker, partition, writer, identity, NO_SEQUENCE)
+    refused = vouch(broker, peer, writer, identity, {key: (partition, standing)})
     if isinstance(refused, dict):
         return commit_if(broker, request, peer, who, refused)
     return when_vouched(broker, request, peer, who, refused)

@@ -1,7 +1,8 @@
 """Connections to the other brokers of the cluster: dialled on the inter-broker listener, and introduced.
 
 Requests of one kind share a connection: what waits for replicas must not hold up what could be answered at once.
-Followers have connections of their own (`dial`), since a fetch waits, too.
+Followers have connections of their own (`dial`), since a fetch waits, too.  A broker that hangs is waited for until the
+store has given it up; by then others do what it was asked for.
 """
 
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from typing import NamedTuple, TypeVar
 
 import trio
 
-from trilogue.broker.cluster.image import BrokerInfo
+from trilogue.broker.cluster.image import BrokerInfo, Image
 from trilogue.broker.cluster.view import View
 from trilogue.broker.security.brokers import MECHANISM, Identity, claim, proof
 from trilogue.client.errors import ClientError
@@ -40,16 +41,32 @@ class Links:
         self._view, self._node_id, self._listener, self._fresh_nonce = view, node_id, listener, fresh_nonce
         self._links: dict[Way, Link] = {}
         self._dialling: dict[Way, trio.Lock] = {}
+        self._waiting: dict[trio.CancelScope, Way] = {}
+        view.listen(self._give_up)
 
     async def __call__(self, node_id: int, request: Request, version: int, answer: type[A]) -> A:
         """See `inter_broker.InterBroker`."""
         way = Way(Identity(node_id, self._info(node_id).epoch), type(request))
+        scope = trio.CancelScope()
+        self._waiting[scope] = way
         try:
-            link = await self._link(way)
-            return await link.call(request, answer, cap=version, seconds=ANSWER_SECONDS)
+            with scope:
+                link = await self._link(way)
+                return await link.call(request, answer, cap=version, seconds=ANSWER_SECONDS)
         except ClientError as error:
             self._forget(way)
             raise BrokerError(ErrorCode.NETWORK_EXCEPTION, f"broker {node_id}: {error}") from None
+        finally:
+            del self._waiting[scope]
+        self._forget(way)
+        raise BrokerError(ErrorCode.NETWORK_EXCEPTION, f"broker {node_id} is gone")
+
+    def _give_up(self, before: Image, image: Image) -> None:
+        """Who is gone, or has registered anew, does not answer what it was asked before."""
+        for scope, way in self._waiting.items():
+            info = image.brokers.get(way.broker.node_id)
+            if info is None or info.epoch != way.broker.epoch:
+                scope.cancel()
 
     async def _link(self, way: Way) -> Link:
         async with self._dialling.setdefault(way, trio.Lock()):

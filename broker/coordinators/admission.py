@@ -3,6 +3,9 @@
 A partition where the producer's transaction is open needs no asking.  Otherwise the coordinator is asked: to add the
 partition if writing is adding, or else whether the client has added it.  A batch that nobody vouches for could
 outlive its transaction, and hang there for ever.
+
+So could one that was vouched for, if the transaction's marker is written while the answer is on its way.  A guard
+(`storage/producers.py`) is put up before anybody is asked; whoever had to wait looks whether it still stands.
 """
 
 from typing import NamedTuple, TypeGuard
@@ -23,6 +26,7 @@ from trilogue.broker.requests.later import Later, settled
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.security.operations import Operation
 from trilogue.broker.transactions.transaction import BUMPS, Identity
+from trilogue.storage.producers import Guard
 from trilogue.wire.errors import BrokerError, ErrorCode, MalformedMessage
 from trilogue.wire.records import LOG_OVERHEAD, TRANSACTIONAL, read_header
 
@@ -41,6 +45,8 @@ WAITS = frozenset(
 
 Refusals = dict[TopicPartition, BrokerError]
 Batches = dict[TopicPartition, tuple[Partition, memoryview]]
+Guards = dict[TopicPartition, tuple[Partition, Guard | None]]
+"""None where the transaction is open already, and nobody has to be asked."""
 
 
 class Writer(NamedTuple):
@@ -60,7 +66,7 @@ def is_transactional(records: memoryview | None) -> TypeGuard[memoryview]:
 def admit(broker: Broker, peer: Peer, writer: Writer, batches: Batches) -> Refusals | Later[Refusals]:
     """Which of these may not be written, and why."""
     producers: set[Identity] = set()
-    asked: set[TopicPartition] = set()
+    guards: Guards = {}
     for key, (partition, records) in batches.items():
         try:
             header = read_header(records)
@@ -68,14 +74,19 @@ def admit(broker: Broker, peer: Peer, writer: Writer, batches: Batches) -> Refus
             continue  # whoever appends it will say so
         who = Identity(header.producer_id, header.producer_epoch)
         producers.add(who)
-        if not is_open(partition, who):
-            asked.add(key)
+        standing = None if is_open(partition, who) else guard(broker, partition, writer, who, header.base_sequence)
+        guards[key] = partition, standing
     if len(producers) > 1:
         return dict.fromkeys(batches, BrokerError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, "more than one producer"))
-    if not asked:
+    if all(each is None for _, each in guards.values()):
         return {}
     (who,) = producers
-    return vouch(broker, peer, writer, who, frozenset(asked))
+    return vouch(broker, peer, writer, who, guards)
+
+
+def guard(broker: Broker, partition: Partition, writer: Writer, who: Identity, sequence: int) -> Guard:
+    """Put up where no transaction of this producer is open."""
+    return partition.log.guard(*who, sequence, broker.clock(), BUMPS if writer.adds else 1)
 
 
 def is_open(partition: Partition, who: Identity) -> bool:
@@ -86,16 +97,15 @@ def is_open(partition: Partition, who: Identity) -> bool:
     )
 
 
-def vouch(
-    broker: Broker, peer: Peer, writer: Writer, who: Identity, partitions: frozenset[TopicPartition]
-) -> Refusals | Later[Refusals]:
+def vouch(broker: Broker, peer: Peer, writer: Writer, who: Identity, guards: Guards) -> Refusals | Later[Refusals]:
     """Ask the coordinator about partitions in which no transaction of this producer is open."""
     if not writer.adds and not broker.config["transaction.partition.verification.enable"]:
         return {}
+    partitions = frozenset(key for key, (_, each) in guards.items() if each is not None)
     verdicts = ask(broker, peer, writer, who, partitions)
     if isinstance(verdicts, dict) and not (writer.adds and ErrorCode.CONCURRENT_TRANSACTIONS in verdicts.values()):
         return refusals(verdicts, writer)
-    return vouch_later(broker, peer, writer, who, partitions, verdicts)
+    return vouch_later(broker, peer, writer, who, partitions, verdicts, guards)
 
 
 def ask(
@@ -121,17 +131,29 @@ async def vouch_later(
     who: Identity,
     partitions: frozenset[TopicPartition],
     verdicts: Verdicts | Later[Verdicts],
+    guards: Guards,
 ) -> Refusals:
-    """Wait for the answer, and for the transaction before to be complete: its markers take a moment."""
+    """Wait for the answer, and for the transaction before to be complete: its markers take a moment.
+
+    What is not refused has to be written before anybody else has a turn."""
     pause = broker.config["add.partitions.to.txn.retry.backoff.ms"] / 1000
     until = trio.current_time() + broker.config["add.partitions.to.txn.retry.backoff.max.ms"] / 1000
     while True:
         found = await settled(verdicts)
         busy = writer.adds and ErrorCode.CONCURRENT_TRANSACTIONS in found.values()
         if not busy or trio.current_time() + pause > until:
-            return refusals(found, writer)
+            return outlived(who, guards) | refusals(found, writer)
         await trio.sleep(pause)
         verdicts = ask(broker, peer, writer, who, partitions)
+
+
+def outlived(who: Identity, guards: Guards) -> Refusals:
+    """What was vouched for in a transaction that has ended since."""
+    return {
+        key: BrokerError(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
+        for key, (partition, each) in guards.items()
+        if not is_open(partition, who) and not partition.log.stands(who.producer_id, each)
+    }
 
 
 def refusals(verdicts: Verdicts, writer: Writer) -> Refusals:

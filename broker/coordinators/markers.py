@@ -84,15 +84,15 @@ def carry_markers(broker: Broker, message: WriteMarkers) -> None:
 
 
 def written(broker: Broker, shard: Coordinator, message: WriteMarkers, key: TopicPartition) -> bool:
-    """Try it here and now.  False if a task has to try, or to wait."""
+    """Try it here and now.  False if a task has to try: what waits for replicas must not be written twice."""
     state = broker.image.partition(*key)
     if state is None:
         return True  # the topic has been deleted, and its transactions with it
-    if state.leader != broker.node_id:
+    if state.leader != broker.node_id or len(state.replicas) > 1:
         return False
     try:
-        partition, end = write(broker, key, marker_of(shard, message))
-        return partition.is_committed(end)
+        write(broker, key, marker_of(shard, message))
+        return True
     except BrokerError as error:
         return error.code in DONE
     except OSError:
@@ -100,23 +100,35 @@ def written(broker: Broker, shard: Coordinator, message: WriteMarkers, key: Topi
 
 
 async def carry(broker: Broker, shard: Coordinator, message: WriteMarkers, left: Collection[TopicPartition]) -> None:
+    async with trio.open_nursery() as nursery:  # a leader that hangs holds up nobody else's partitions
+        for partitions in by_leader(broker, left).values():
+            nursery.start_soon(bring, broker, shard, message, partitions)
+    if shard.active:
+        complete(shard, message)
+
+
+async def bring(broker: Broker, shard: Coordinator, message: WriteMarkers, left: list[TopicPartition]) -> None:
+    """To partitions that one broker leads, or has led: until they have it, or we are the coordinator no more."""
     pause = FIRST_PAUSE
     while left and shard.active:
-        by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
-        for key in left:
-            state = broker.image.partition(*key)
-            if state is not None:
-                by_leader[state.leader].append(key)
-        again: set[TopicPartition] = set()
-        for leader, partitions in by_leader.items():
-            again |= await deliver(broker, marker_of(shard, message), leader, partitions)
+        again: list[TopicPartition] = []
+        for leader, partitions in by_leader(broker, left).items():
+            again += await deliver(broker, marker_of(shard, message), leader, partitions)
         left = again
         if left:
             logger.debug("%s: %d markers to be tried again", message.transactional_id, len(left))
             await trio.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
-    if shard.active:
-        complete(shard, message)
+
+
+def by_leader(broker: Broker, partitions: Collection[TopicPartition]) -> dict[int, list[TopicPartition]]:
+    """Those that there are: a topic may have been deleted, and its transactions with it."""
+    found: dict[int, list[TopicPartition]] = defaultdict(list)
+    for key in partitions:
+        state = broker.image.partition(*key)
+        if state is not None:
+            found[state.leader].append(key)
+    return found
 
 
 async def deliver(broker: Broker, marker: Marker, leader: int, partitions: list[TopicPartition]) -> set[TopicPartition]:

@@ -6,7 +6,7 @@ and by nothing else.  A decision and its write have no `await` between them: tha
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from heapq import heappop, heappush
 from itertools import count
 from math import inf
@@ -33,10 +33,10 @@ _order = count()
 class Follower:
     """How far another replica has come, as its fetches say."""
 
-    __slots__ = ("_fetched_at", "_leader_end", "caught_up_at", "end_offset")
+    __slots__ = ("_fetched_at", "_leader_end", "caught_up_at", "end_offset", "start_offset")
 
     def __init__(self) -> None:
-        self.end_offset = -1
+        self.start_offset = self.end_offset = -1
         self.caught_up_at: float | None = None
         """When it last had everything that there was; None if nobody has looked yet."""
         self._fetched_at, self._leader_end = -inf, -1
@@ -138,7 +138,7 @@ class Partition:
         """Take over a newer state.  An older one is history; an equal epoch may still change the ISR."""
         if (state.leader_epoch, state.version) < (self.state.leader_epoch, self.state.version):
             return
-        new_epoch = state.leader_epoch != self.state.leader_epoch
+        new_epoch, new_isr = state.leader_epoch != self.state.leader_epoch, state.isr != self.state.isr
         goes_on = self.leads and state.leader_epoch == self.state.leader_epoch + 1
         if self.proposed is not None and state.version != self.proposed.version:
             self.proposed = None  # it has become so, or something else has
@@ -157,10 +157,10 @@ class Partition:
                 if each != self.node_id and each not in self._followers:
                     self._followers[each] = Follower()
             self._advance()
-        if new_epoch:
-            self.ring()  # whoever waits under the old epoch must hear that it is over
-            if not (goes_on and self.leads):
-                self._when_committed.clear()
+        if new_epoch or new_isr:
+            self.ring()  # whoever waits under the old epoch, or for somebody who is gone, must hear that it is over
+        if new_epoch and not (goes_on and self.leads):
+            self._when_committed.clear()
 
     # -- waiting -------------------------------------------------------------------------------
 
@@ -350,9 +350,14 @@ class Partition:
 
     # -- replicas ------------------------------------------------------------------------------
 
-    def fetched(self, replica: int, offset: int, now: float) -> bool:
-        """A follower has everything before `offset`.  Whether it could join the ISR now."""
-        self._followers[replica].fetched(offset, self.log.end_offset, now)
+    def fetched(self, replica: int, offset: int, start: int, now: float) -> bool:
+        """A follower has everything from `start` up to `offset`.  Whether it could join the ISR now."""
+        follower = self._followers[replica]
+        follower.fetched(offset, self.log.end_offset, now)
+        if start != follower.start_offset:
+            follower.start_offset = start
+            for bell in self._bells:
+                bell.ring(self)  # somebody may wait for it to forget
         self._advance()
         return (
             replica not in self.state.isr
@@ -406,7 +411,7 @@ class Partition:
     # -- shortening ----------------------------------------------------------------------------
 
     def forget_before(self, offset: int) -> int:
-        """DeleteRecords: nothing before `offset` is read any more; -1 is the high watermark."""
+        """DeleteRecords: nothing before `offset` is read any more; -1 is the high watermark.  Which offset that is."""
         self.check_leader()
         if not self.log.config.delete:
             raise BrokerError(ErrorCode.POLICY_VIOLATION, f"{self.topic} is compacted: its records are not deleted")
@@ -414,4 +419,9 @@ class Partition:
         if wanted < 0 or wanted > self.high_watermark:
             raise BrokerError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{wanted} is not below {self.high_watermark}")
         self.log.raise_start(wanted, self.high_watermark)
-        return self.log.start_offset
+        return wanted
+
+    def low_watermark(self, alive: Container[int]) -> int:
+        """Where the log begins on the replica that has forgotten least, of those whose brokers are there."""
+        starts = [each.start_offset for replica, each in self._followers.items() if replica in alive]
+        return min([self.log.start_offset, *starts])

@@ -7,6 +7,8 @@ again only at what has changed.
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import trio
+
 if TYPE_CHECKING:
     from trilogue.broker.partitions.partition import Partition
 
@@ -34,3 +36,20 @@ class Bell:
         self.lacks -= size
         if self.lacks <= 0:
             self.heard()
+
+
+class TaskBell(Bell):
+    """Heard by a task that waits for nothing else."""
+
+    __slots__ = ("_event",)
+
+    def __init__(self) -> None:
+        super().__init__(self._hear)
+        self._event = trio.Event()
+
+    def _hear(self) -> None:
+        self._event.set()
+
+    async def wait(self) -> None:
+        await self._event.wait()
+        self._event = trio.Event()

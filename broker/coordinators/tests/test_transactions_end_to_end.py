@@ -2,7 +2,6 @@
 
 import contextlib
 import tempfile
-import time
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
@@ -19,78 +18,22 @@ from trilogue.broker.broker import Broker
 from trilogue.broker.cluster.local import LocalStore
 from trilogue.broker.config import DEVELOPMENT, BrokerConfig
 from trilogue.broker.coordinators.markers import AT_ONCE
-from trilogue.broker.requests.peer import Peer
-from trilogue.broker.requests.registry import APIS
+from trilogue.broker.coordinators.tests.asking import PARTITIONS, add, ask, create, end, find, init, read, write
 from trilogue.broker.server import serve
 from trilogue.broker.tests.jumping import NO_THREADS
 from trilogue.broker.tests.running import Raw, running
 from trilogue.storage.slices import Slice
-from trilogue.wire.apis.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, Topic
-from trilogue.wire.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from trilogue.wire.apis.add_partitions_to_txn import AddPartitionsToTxnResponse
+from trilogue.wire.apis.create_topics import CreateTopicsResponse
 from trilogue.wire.apis.delete_topics import DeleteTopicsRequest
 from trilogue.wire.apis.describe_transactions import DescribeTransactionsRequest
-from trilogue.wire.apis.end_txn import EndTxnRequest, EndTxnResponse
-from trilogue.wire.apis.fetch import FetchRequest, FetchResponse
-from trilogue.wire.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from trilogue.wire.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from trilogue.wire.apis.produce import ProduceRequest, ProduceResponse
+from trilogue.wire.apis.end_txn import EndTxnResponse
+from trilogue.wire.apis.fetch import FetchResponse
+from trilogue.wire.apis.find_coordinator import FindCoordinatorResponse
+from trilogue.wire.apis.init_producer_id import InitProducerIdResponse
+from trilogue.wire.apis.produce import ProduceResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
-from trilogue.wire.records import ControlType, Record, batches, build, end_transaction
-
-PARTITIONS = 2
-
-
-# -- requests ------------------------------------------------------------------------------------------
-
-
-def find(name: str) -> FindCoordinatorRequest:
-    return FindCoordinatorRequest(key=name, key_type=1)
-
-
-def init(name: str, timeout_ms: int = 60_000) -> InitProducerIdRequest:
-    return InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=timeout_ms)
-
-
-def end(name: str, producer_id: int, epoch: int, committed: bool) -> EndTxnRequest:
-    return EndTxnRequest(transactional_id=name, producer_id=producer_id, producer_epoch=epoch, committed=committed)
-
-
-def create(topic: str, partitions: int = PARTITIONS) -> CreateTopicsRequest:
-    topic = CreateTopicsRequest.Topic(
-        name=topic, num_partitions=partitions, replication_factor=1, assignments=[], configs=[]
-    )
-    return CreateTopicsRequest(topics=[topic], timeout_ms=5000)
-
-
-def write(name: str, producer_id: int, epoch: int, sequence: int, place: tuple[str, int], value: bytes) -> Any:
-    batch = build(
-        [Record(0, time.time_ns() // 1_000_000, None, value)],  # far from the markers' time it would roll the segment
-        producer_id=producer_id,
-        producer_epoch=epoch,
-        base_sequence=sequence,
-        transactional=True,
-    )
-    data = ProduceRequest.Topic.Partition(index=place[1], records=memoryview(batch))
-    return ProduceRequest(
-        transactional_id=name,
-        acks=-1,
-        timeout_ms=5000,
-        topic_data=[ProduceRequest.Topic(name=place[0], partition_data=[data])],
-    )
-
-
-def read(topic: str, index: int) -> FetchRequest:
-    wanted = FetchRequest.Topic.Partition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20)
-    return FetchRequest(
-        max_wait_ms=0,
-        min_bytes=0,
-        max_bytes=1 << 20,
-        isolation_level=1,
-        session_id=0,
-        session_epoch=-1,
-        topics=[FetchRequest.Topic(topic=topic, partitions=[wanted])],
-        forgotten_topics_data=[],
-    )
+from trilogue.wire.records import ControlType, batches, end_transaction
 
 
 def committed_values(partition: FetchResponse.Topic.Partition) -> list[bytes]:
@@ -112,13 +55,6 @@ def committed_values(partition: FetchResponse.Topic.Partition) -> list[bytes]:
 
 
 # -- time ----------------------------------------------------------------------------------------------
-
-
-async def ask(broker: Broker, request: Any, version: int) -> Any:
-    peer = Peer("PLAINTEXT", "127.0.0.1", ("127.0.0.1", 0))
-    peer.version, peer.client_id = version, "test"
-    answer = APIS[request.api_key].handler(broker, request, peer)
-    return await answer if hasattr(answer, "send") else answer
 
 
 async def state_of(broker: Broker, name: str) -> tuple[str, int]:
@@ -213,16 +149,7 @@ async def begun(broker: Broker, *places: tuple[str, int]) -> InitProducerIdRespo
     """A transaction of the first generation that includes these."""
     await ask(broker, find("shop"), 2)
     me = await ask(broker, init("shop"), 5)
-    adding = AddPartitionsToTxnRequest(
-        v3_and_below_transactional_id="shop",
-        v3_and_below_producer_id=me.producer_id,
-        v3_and_below_producer_epoch=me.producer_epoch,
-        v3_and_below_topics=[
-            Topic(name=name, partitions=[index for topic, index in places if topic == name])
-            for name in sorted({topic for topic, _ in places})
-        ],
-    )
-    answer = await ask(broker, adding, 3)
+    answer = await ask(broker, add("shop", me.producer_id, me.producer_epoch, *places), 3)
     codes = {each.partition_error_code for topic in answer.results_by_topic_v3_and_below
              for each in topic.results_by_partition}  # fmt: skip
     assert codes == {ErrorCode.NONE}
@@ -357,12 +284,7 @@ class Readers(RuleBasedStateMachine):
 
     def _write(self, writer: Writer, index: int, value: bytes) -> int:
         if not writer.second:
-            adding = AddPartitionsToTxnRequest(
-                v3_and_below_transactional_id=writer.name,
-                v3_and_below_producer_id=writer.producer_id,
-                v3_and_below_producer_epoch=writer.epoch,
-                v3_and_below_topics=[Topic(name=self.topic, partitions=[index])],
-            )
+            adding = add(writer.name, writer.producer_id, writer.epoch, (self.topic, index))
             added = self.client.ask(adding, 3, AddPartitionsToTxnResponse)
             code = added.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
             if code and not writer.fenced:

@@ -109,16 +109,18 @@ def test_what_followers_have_to_have_first_is_counted_when_they_have_it(tmp_path
     bell, told = Heard(lacks=2 * len(one)), []
     partition = Partition(ME, "t", 0, bytes(16), opened(tmp_path / "t-0"), 0, 1)
     partition.become(PartitionState((ME, 2, 3), ME, 0, (ME, 2, 3)))
+    for each in (2, 3):
+        partition.fetched(each, 0, 0, 0.0)
     partition.watch(bell)
     for _ in range(2):
         partition.append(batch(b"x" * 100), NOW)
     for end in (2, 1):
         partition.tell_when_committed(end, partial(told.append, end))
 
-    partition.fetched(2, 2, 0.0)
-    partition.fetched(3, 1, 0.0)
+    partition.fetched(2, 2, 0, 0.0)
+    partition.fetched(3, 1, 0, 0.0)
     assert (woken(bell), told) == (False, [1])
-    partition.fetched(3, 2, 0.0)
+    partition.fetched(3, 2, 0, 0.0)
     assert (woken(bell), told) == (True, [1, 2])
 
 
@@ -140,5 +142,5 @@ def test_who_waits_for_followers_hears_when_another_broker_leads(tmp_path: Path)
     partition.become(PartitionState((ME, 2), ME, 3, (ME, 2)))
     with pytest.raises(BrokerError, match="another broker has led"):
         partition.is_safe(1, 0)
-    partition.fetched(2, 1, 0.0)
+    partition.fetched(2, 1, 0, 0.0)
     assert told == [None], "once"
