@@ -17,6 +17,7 @@ from trilogue.broker.cluster.image import (
     broker_json,
     broker_path,
     registered_directories,
+    registration_path,
     to_json,
 )
 from trilogue.broker.cluster.store import UNREACHED, Conflict, Create, Session, Update
@@ -70,11 +71,15 @@ class Member:
             stopping=stopping,
         )
 
+    def _told_for_good(self) -> bytes:
+        return broker_json(self._endpoints, self._broker.config["broker.rack"], self._directories)
+
     async def register(self) -> None:
         """From here on the cluster counts on us: leaders may be elected.  Returns when we know what we lead."""
         broker, session = self._broker, self._session
         for _ in range(REGISTRATIONS_MAX):
             epoch = session.epoch
+            await self._be_known()
             try:
                 await session.commit([Create(self._path, self._told(), ephemeral=True)])
             except Conflict:
@@ -88,6 +93,15 @@ class Member:
         self._session_epoch = epoch
         await broker.view.until(lambda image: image.controller != -1 and knows_its_part(broker.node_id, image))
         self._had_all = broker.image.brokers[broker.node_id].epoch
+
+    async def _be_known(self) -> None:
+        """So that partitions may be given to us while we are not there."""
+        path, told = registration_path(self._broker.node_id), self._told_for_good()
+        node = await self._session.read(path)
+        if node is None or node.data != told:
+            op = Create(path, told) if node is None else Update(path, told, node.version)
+            with suppress(Conflict):  # somebody unregisters us; we are told so when we are gone
+                await self._session.commit([op])
 
     async def _until_former_run_is_gone(self) -> None:
         """Somebody is registered as us.  A run of ours that was killed stays so until its session ends; we have its

@@ -1,6 +1,7 @@
 """DescribeCluster: the cluster's id, its brokers, and its controller.
 
-v1+: which kind of node is asked about; controllers of a quorum we do not have.  v2+: fenced brokers; we have none.
+v1+: which kind of node is asked about; controllers of a quorum we do not have.  v2+: brokers that are registered and
+not there, if they are asked for.
 """
 
 from trilogue.broker.broker import Broker
@@ -28,11 +29,15 @@ def describe_cluster(broker: Broker, request: DescribeClusterRequest, peer: Peer
             brokers=[],
         )
     brokers = []
-    for info in image.brokers.values():
+    gone = image.gone if request.include_fenced_brokers else {}
+    for info in (*image.brokers.values(), *gone.values()):
         where = endpoint(broker, info, peer)
         if where is not None:
+            host, port = where
             brokers.append(
-                DescribeClusterResponse.Broker(broker_id=info.id, host=where[0], port=where[1], rack=info.rack)
+                DescribeClusterResponse.Broker(
+                    broker_id=info.id, host=host, port=port, rack=info.rack, is_fenced=info.id in gone
+                )
             )
     return DescribeClusterResponse(
         cluster_id=image.cluster_id,

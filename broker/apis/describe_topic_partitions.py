@@ -90,7 +90,7 @@ def describe(image: Image, name: str, first: int, most: int) -> Topic:
                 leader_epoch=state.leader_epoch,
                 replica_nodes=list(state.replicas),
                 isr_nodes=list(state.isr),
-                eligible_leader_replicas=[],
+                eligible_leader_replicas=list(state.elr),
                 last_known_elr=[],
                 offline_replicas=[each for each in state.replicas if each not in image.brokers],
             )

@@ -1,24 +1,22 @@
 """UnregisterBroker: forget a broker that is gone for good.
 
-Here a broker that is gone is forgotten by itself: its registration ends with it.  So an unknown broker is one we have
-forgotten, and one that lives cannot be, which Kafka would allow (KNOWN_GAPS.md).  There is one version.
+New partitions are no longer given to it.  Kafka also forgets one that is there, which then is of no use until it is
+started again; here that is refused (KNOWN_GAPS.md).  There is one version.
 """
 
 from trilogue.broker.broker import Broker
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
+from trilogue.broker.requests.seams import controller
+from trilogue.broker.security.operations import Operation
 from trilogue.wire.apis.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
-from trilogue.wire.errors import ErrorCode
+from trilogue.wire.errors import BrokerError
 
 
 @handles(UnregisterBrokerRequest)
-def unregister_broker(broker: Broker, request: UnregisterBrokerRequest, peer: Peer) -> UnregisterBrokerResponse:
-    if request.broker_id in broker.image.brokers:
-        return UnregisterBrokerResponse(
-            error_code=ErrorCode.DUPLICATE_BROKER_REGISTRATION,
-            error_message=f"Broker {request.broker_id} is alive; it is forgotten when it is stopped.",
-        )
-    return UnregisterBrokerResponse(
-        error_code=ErrorCode.BROKER_ID_NOT_REGISTERED,
-        error_message=f"No broker {request.broker_id} is registered.",
-    )
+async def unregister_broker(broker: Broker, request: UnregisterBrokerRequest, peer: Peer) -> UnregisterBrokerResponse:
+    try:
+        await controller(broker, peer, Operation.ALTER).unregister(request.broker_id)
+    except BrokerError as error:
+        return UnregisterBrokerResponse(error_code=error.code, error_message=error.message)
+    return UnregisterBrokerResponse(error_message="")

@@ -21,6 +21,7 @@ from trilogue.broker.cluster.image import (
     PartitionState,
     Topic,
     config_path,
+    registration_path,
     to_json,
 )
 from trilogue.broker.cluster.store import UNREACHED, Check, Conflict, Create, Delete, Op, Refused, Update
@@ -269,6 +270,19 @@ class Controller:
         await self._carry_out(decide)
         self._confess(lost)
         return refusals
+
+    async def unregister(self, node_id: int) -> None:
+        """Forget a broker that is gone for good.  Replicas that it had stay its own until they are moved."""
+
+        def decide(image: Image) -> Sequence[Op]:
+            if node_id in image.brokers:
+                problem = f"Broker {node_id} is there; it is forgotten when it has been stopped."
+                raise BrokerError(ErrorCode.DUPLICATE_BROKER_REGISTRATION, problem)
+            if node_id not in image.registered:
+                raise BrokerError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No broker {node_id} is registered.")
+            return [Delete(registration_path(node_id))]
+
+        await self._carry_out(decide)
 
     async def alter_configs(
         self, changes: Callable[[Image], Mapping[tuple[str, str], Mapping[str, str] | None]]

@@ -61,7 +61,7 @@ def plan_topic(image: Image, new: NewTopic, topic_id: bytes, defaults: tuple[int
         replicas = assigned(image, new)
     else:
         count, factor = checked_numbers(image, new, defaults)
-        replicas = place(racks_of(image.brokers.values()), count, factor, start)
+        replicas = placed(image, count, factor, start)
     return Topic(new.name, topic_id, tuple(first_state(image, each) for each in replicas))
 
 
@@ -92,10 +92,11 @@ def checked_numbers(image: Image, new: NewTopic, defaults: tuple[int, int]) -> t
 
 
 def check_enough_brokers(image: Image, factor: int) -> None:
-    if factor > len(image.brokers):
+    registered = len(image.brokers) + len(image.gone)
+    if factor > registered:
         problem = (
             f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} cannot be "
-            f"reached because only {len(image.brokers)} broker(s) are registered."
+            f"reached because only {registered} broker(s) are registered."
         )
         raise BrokerError(ErrorCode.INVALID_REPLICATION_FACTOR, problem)
 
@@ -112,8 +113,15 @@ def assigned(image: Image, new: NewTopic) -> list[tuple[int, ...]]:
         raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
     replicas = [tuple(new.assignments[i]) for i in range(len(new.assignments))]
     for each in replicas:
-        check_replicas(image.brokers, each, len(replicas[0]))
+        check_new_replicas(image, each, len(replicas[0]))
     return replicas
+
+
+def check_new_replicas(image: Image, replicas: tuple[int, ...], factor: int) -> None:
+    check_replicas({*image.brokers, *image.gone}, replicas, factor)
+    if not any(each in image.brokers for each in replicas):
+        problem = f"Nobody of {replicas} is there: the partition would have no leader."
+        raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
 
 
 def check_replicas(known: Collection[int], replicas: tuple[int, ...], factor: int | None) -> None:
@@ -135,6 +143,14 @@ def check_replicas(known: Collection[int], replicas: tuple[int, ...], factor: in
             f"consistent with previous partitions, which have {factor} replica(s)."
         )
         raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+
+
+def placed(image: Image, count: int, factor: int, start: int) -> list[tuple[int, ...]]:
+    """Who is not there, or about to go, has replicas only where there are not enough others."""
+    gone = {*image.gone, *(each for each, info in image.brokers.items() if info.stopping)}
+    if gone.issuperset(image.brokers):
+        gone -= image.brokers.keys()  # somebody has to lead
+    return place(racks_of([*image.brokers.values(), *image.gone.values()]), count, factor, start, gone)
 
 
 def first_state(image: Image, replicas: tuple[int, ...]) -> PartitionState:
@@ -181,7 +197,7 @@ def plan_partitions(
     factor = len(topic.partitions[0].replicas)
     if assignments is None:
         check_enough_brokers(image, factor)
-        replicas = place(racks_of(image.brokers.values()), count - had, factor, start)
+        replicas = placed(image, count - had, factor, start)
     else:
         replicas = [tuple(each) for each in assignments]
         if len(replicas) != count - had:
@@ -191,7 +207,7 @@ def plan_partitions(
             )
             raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
         for each in replicas:
-            check_replicas(image.brokers, each, factor)
+            check_new_replicas(image, each, factor)
     return topic._replace(partitions=topic.partitions + tuple(first_state(image, each) for each in replicas))
 
 

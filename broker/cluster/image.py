@@ -10,6 +10,7 @@ The layout follows Kafka's under ZooKeeper where it had one:
     /controller          (ephemeral)            {"brokerid": ...}
     /controller_epoch                           a number
     /brokers/ids/1       (ephemeral)            endpoints; the node's creation number is the broker's epoch
+    /brokers/registered/1                       the same, and stays until somebody unregisters the broker
     /brokers/topics/T                           id, and the replicas of every partition
     /brokers/topics/T/partitions/0/state        leader, epoch, ISR; its version is the partition's epoch
     /config/topics/T, /config/brokers/1, ...    settings that differ from the defaults
@@ -36,6 +37,7 @@ NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 CLUSTER_ID, CONTROLLER, CONTROLLER_EPOCH = "/cluster/id", "/controller", "/controller_epoch"
 CLUSTER_SECRET = "/cluster/secret"
 BROKERS, TOPICS, CONFIG, PRODUCER_IDS = "/brokers/ids/", "/brokers/topics/", "/config/", "/latest_producer_id_block"
+REGISTERED = "/brokers/registered/"
 
 
 class Endpoint(NamedTuple):
@@ -126,6 +128,9 @@ class Image:
     controller_epoch: int = 0
     controller_epoch_version: int = -1
     brokers: Mapping[int, BrokerInfo] = field(default_factory=dict)
+    """Those that are there."""
+    registered: Mapping[int, BrokerInfo] = field(default_factory=dict)
+    """All that may come back: Kafka calls those who are not there fenced."""
     topics: Mapping[str, Topic] = field(default_factory=dict)
     topic_names: Mapping[bytes, str] = field(default_factory=dict)
     """By id."""
@@ -137,6 +142,11 @@ class Image:
     def partition(self, topic: str, index: int) -> PartitionState | None:
         found = self.topics.get(topic)
         return found.partitions[index] if found and 0 <= index < len(found.partitions) else None
+
+    @property
+    def gone(self) -> dict[int, BrokerInfo]:
+        """Brokers that are registered and not there."""
+        return {each: info for each, info in self.registered.items() if each not in self.brokers}
 
     def topic_by_id(self, topic_id: bytes) -> Topic | None:
         return self.topics.get(self.topic_names.get(topic_id, ""))
@@ -162,8 +172,11 @@ class Image:
 
     def _apply_one(self, fields: dict[str, Any], path: str, node: Node | None) -> None:
         if path.startswith(BROKERS):
-            brokers = fields.setdefault("brokers", dict(self.brokers))
-            put(brokers, int(path[len(BROKERS) :]), node and read_broker(path, node))
+            brokers, node_id = fields.setdefault("brokers", dict(self.brokers)), int(path[len(BROKERS) :])
+            put(brokers, node_id, node and read_broker(node_id, node))
+        elif path.startswith(REGISTERED):
+            registered, node_id = fields.setdefault("registered", dict(self.registered)), int(path[len(REGISTERED) :])
+            put(registered, node_id, node and read_broker(node_id, node))
         elif path.startswith(CONFIG):
             kind, _, name = path[len(CONFIG) :].partition("/")
             versions = fields.setdefault("config_versions", dict(self.config_versions))
@@ -247,12 +260,12 @@ def numbers(said: Mapping[str, Any], key: str) -> tuple[int, ...]:
     return tuple(said[key])
 
 
-def read_broker(path: str, node: Node) -> BrokerInfo:
+def read_broker(node_id: int, node: Node) -> BrokerInfo:
     said = said_by(node, 5)
     endpoints = tuple(Endpoint(str(name), str(host), int(port)) for name, host, port in said["endpoints"])
     rack = said.get("rack") and text(said, "rack")
     return BrokerInfo(
-        int(path[len(BROKERS) :]),
+        node_id,
         endpoints,
         rack,
         node.created,
@@ -331,6 +344,10 @@ def config_path(kind: str, name: str) -> str:
 
 def broker_path(node_id: int) -> str:
     return f"{BROKERS}{node_id}"
+
+
+def registration_path(node_id: int) -> str:
+    return f"{REGISTERED}{node_id}"
 
 
 def to_json(**fields: object) -> bytes:

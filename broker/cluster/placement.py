@@ -5,8 +5,7 @@ round the racks, and in each rack round its brokers: racks are meant to be alike
 of their own, as in Kafka; so where nobody has one, everybody is in the same.
 """
 
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Collection, Iterable, Sequence
 
 from trilogue.broker.cluster.image import BrokerInfo
 
@@ -22,39 +21,47 @@ def racks_of(brokers: Iterable[BrokerInfo]) -> list[Rack]:
     return [racks[name] for name in sorted(racks)]
 
 
-def place(racks: Sequence[Rack], count: int, factor: int, start: int) -> list[tuple[int, ...]]:
-    """`count` times `factor` brokers, each of them once; `start` says with whom to begin."""
-    if len(racks) == 1:
+def place(
+    racks: Sequence[Rack], count: int, factor: int, start: int, gone: Collection[int] = ()
+) -> list[tuple[int, ...]]:
+    """`count` times `factor` brokers, each of them once; `start` says with whom to begin.
+
+    Who is `gone` does not lead, and follows only if his rack has nobody else.
+    """
+    if len(racks) == 1 and not gone:
         return place_in_turn(racks[0], count, factor, start)
-    everybody = len(list(chain(*racks)))
-    led, followed = [start] * len(racks), [start] * len(racks)
+    leading = [living for rack in racks if (living := [each for each in rack if each not in gone])]
+    led, followed = [start] * len(leading), [start] * len(racks)
+    everybody = sum(map(len, leading))
     placed = []
     for index in range(count):
         # Everybody has led once: shift, so that not always the same are together.
         rounds, begins = divmod(index, everybody)
         if begins == 0:
             followed = [each + 1 for each in followed]
-        first = (start + index) % len(racks)
-        leader = racks[first][led[first] % len(racks[first])]
-        led[first] += 1
-        placed.append((leader, *followers(racks, first, leader, factor - 1, followed, index // len(racks) + rounds)))
+        turn = (start + index) % len(leading)
+        leader = leading[turn][led[turn] % len(leading[turn])]
+        led[turn] += 1
+        placed.append((leader, *followers(racks, leader, factor - 1, followed, index // len(racks) + rounds, gone)))
     return placed
 
 
 def followers(
-    racks: Sequence[Rack], first: int, leader: int, wanted: int, followed: list[int], shift: int
+    racks: Sequence[Rack], leader: int, wanted: int, followed: list[int], shift: int, gone: Collection[int]
 ) -> list[int]:
     """From one rack after the other, that of the leader last; `followed` says whose turn it is in each of them."""
+    first = next(number for number, rack in enumerate(racks) if leader in rack)
     others = [*range(first + 1, len(racks)), *range(first)]
-    shift %= len(others)
+    shift %= max(len(others), 1)
     chosen = [leader]
     while len(chosen) <= wanted:
-        for rack in (*others[shift:], *others[:shift], first):
-            brokers = racks[rack]
-            free = [each for each in (*brokers, *brokers)[followed[rack] % len(brokers) :] if each not in chosen]
+        for number in (*others[shift:], *others[:shift], first):
+            rack = racks[number]
+            turn = followed[number] % len(rack)
+            free = [each for each in (*rack[turn:], *rack[:turn]) if each not in chosen]
             if len(chosen) <= wanted and free:
-                chosen.append(free[0])
-                followed[rack] += 1
+                chosen.append(min(free, key=lambda each: each in gone))
+                followed[number] += 1
     return chosen[1:]
 
 

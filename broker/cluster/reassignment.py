@@ -61,8 +61,8 @@ def moving(
     image: Image, state: PartitionState, target: tuple[int, ...], *, may_resize: bool = True, min_isr: int = 1
 ) -> PartitionState:
     """On its way to other replicas, in place of any other way it is on; or there already."""
-    # Who is a replica is known, though he may be gone: then the move waits for him.
-    check_replicas({*image.brokers, *state.replicas}, target, None)
+    # Who is known may be gone: then the move waits for him.
+    check_replicas({*image.brokers, *image.gone, *state.replicas}, target, None)
     if not may_resize and len(target) != len(target_of(state)):
         problem = f"The partition has {len(target_of(state))} replica(s), and {len(target)} would be another number."
         raise BrokerError(ErrorCode.INVALID_REPLICATION_FACTOR, problem)

@@ -11,6 +11,7 @@ from trilogue.broker.cluster.decisions import (
     delete_ops,
     elections,
     grow_ops,
+    lossy,
     plan_partitions,
     plan_topic,
     prefer,
@@ -320,3 +321,12 @@ def test_brokers_come_and_go_and_a_new_life_has_a_new_epoch():
     assert first.brokers == {1: BrokerInfo(1, (Endpoint("PLAINTEXT", "host", 9092),), "rack", 33)}
     assert again.brokers[1].epoch == 44
     assert again.apply({broker_path(1): None}).brokers == {}
+
+
+def test_an_election_is_unclean_if_the_leader_was_neither_in_sync_nor_eligible():
+    before = state((1, 2, 3, 4), 1, 4, (1, 2), elr=(3,))
+    image = cluster(1, 2, 3, 4, topics=[topic(before)])
+
+    for leader, unclean in ((1, False), (2, False), (3, False), (4, True), (NO_LEADER, False)):
+        change = Change("t", 0, before._replace(leader=leader))
+        assert lossy(image, [change]) == ([change] if unclean else [])
