@@ -200,7 +200,8 @@ class Controller:
             state = image.partition(topic, partition)
             if state is None:
                 raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            return [Change(topic, partition, decide_state(image, state)).op(image.controller_epoch)]
+            after = decide_state(decisions.seen_from(image, topic, partition), state)
+            return [Change(topic, partition, after).op(image.controller_epoch)]
 
         await self._carry_out(decide)
 

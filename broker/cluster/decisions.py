@@ -5,6 +5,7 @@ decision that has become old does nothing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from trilogue.broker.cluster.image import (
@@ -243,12 +244,22 @@ def elections(
             continue
         needed = min_isr(topic.name)
         for index, state in enumerate(topic.partitions):
-            after = without_the_gone(image, state, needed) if leads(image, state) else None
-            if not leads(image, state):
-                after = elect(image, state, unclean(topic.name), needed)
+            here = seen_from(image, topic.name, index)
+            after = without_the_gone(here, state, needed) if leads(here, state) else None
+            if not leads(here, state):
+                after = elect(here, state, unclean(topic.name), needed)
             if after is not None:
                 changes.append(Change(topic.name, index, after))
     return changes
+
+
+def seen_from(image: Image, topic: str, index: int) -> Image:
+    """The image for decisions about this partition: who cannot write to it is as one that is about to end.  He leads
+    only if nobody else can, and is not waited for; but what he has can still be read."""
+    unable = {
+        each.id: each._replace(stopping=True) for each in image.brokers.values() if (topic, index) in each.offline
+    }
+    return replace(image, brokers={**image.brokers, **unable}) if unable else image
 
 
 def leads(image: Image, state: PartitionState) -> bool:

@@ -72,7 +72,9 @@ class Fetcher:
         config: Callable[[], BrokerConfig],
         clock_ms: Callable[[], int],
         turns: Turns,
+        disk_failed: Callable[[Partition, OSError], None],
     ) -> None:
+        self._disk_failed = disk_failed
         self.leader, self._dial, self._me, self._config = leader, dial, me, config
         self._clock_ms, self._turns = clock_ms, turns
         self._following: dict[TopicIdPartition, Following] = {}
@@ -230,7 +232,10 @@ class Fetcher:
                     self._take_one(following, answer)
                     if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                         await self._find_place(link, following)
-                except (BrokerError, OSError) as problem:
+                except OSError as error:
+                    self._disk_failed(partition, error)
+                    self._rest(following)
+                except BrokerError as problem:
                     logger.warning("%s-%d cannot be followed: %s", *partition.key, problem)
                     self._rest(following)
                 if following.told is not None and following.now() != following.told:
