@@ -53,6 +53,13 @@ def target(request: pytest.FixtureRequest) -> str:
     return str(request.config.getoption("--target"))
 
 
+@pytest.fixture
+def only_ours(target: str) -> None:
+    """For tests that start brokers of ours, whatever the others talk to."""
+    if target != TRILOGUE:
+        pytest.skip("kills brokers of ours")
+
+
 @pytest.fixture(scope="session")
 def bootstrap(target: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[str]:
     """HOST:PORT of a broker that all tests of this run share."""
