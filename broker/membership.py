@@ -8,7 +8,7 @@ from contextlib import suppress
 import trio
 
 from trilogue.broker.broker import Broker
-from trilogue.broker.cluster.decisions import in_sync
+from trilogue.broker.cluster.decisions import in_sync, seen_from
 from trilogue.broker.cluster.image import (
     CLUSTER_ID,
     CLUSTER_SECRET,
@@ -20,7 +20,8 @@ from trilogue.broker.cluster.image import (
     registration_path,
     to_json,
 )
-from trilogue.broker.cluster.store import UNREACHED, Conflict, Create, Session, Update
+from trilogue.broker.cluster.store import UNREACHED, Conflict, Create, Refused, Session, Update
+from trilogue.broker.names import TopicPartition
 from trilogue.broker.network.listeners import CannotStart
 from trilogue.wire.ids import uuid_text
 
@@ -31,6 +32,9 @@ PATIENCE = 1.5
 """How much longer than its session's time-out a run that was killed may stay registered: servers look now and then."""
 
 AGAIN_SECONDS = 0.5
+LOOK_SECONDS = 0.5
+"""How often it is looked whether others have to know of something."""
+
 HAND_OVER_SECONDS = 30.0
 """How long other brokers may take to lead what we have led, when we stop."""
 
@@ -57,18 +61,22 @@ class Member:
         clean = {each.clean_broker_epoch for each in directories}
         self._had_all = clean.pop() if len(clean) == 1 else None
         """The broker epoch up to whose end we are known to have lost nothing."""
+        self._stopping = False
+        self._offline: frozenset[TopicPartition] = frozenset()
+        """What the cluster has been told that we cannot write to."""
 
     @property
     def _path(self) -> str:
         return broker_path(self._broker.node_id)
 
-    def _told(self, *, stopping: bool = False) -> bytes:
+    def _told(self) -> bytes:
         return broker_json(
             self._endpoints,
             self._broker.config["broker.rack"],
             self._directories,
             clean_epoch=NO_EPOCH if self._had_all is None else self._had_all,
-            stopping=stopping,
+            stopping=self._stopping,
+            offline=self._offline,
         )
 
     def _told_for_good(self) -> bytes:
@@ -133,13 +141,31 @@ class Member:
             except CannotStart as problem:
                 return str(problem)
 
+    async def say_what_is_offline(self) -> None:
+        """Never ends: when a disk is full or has failed, or is well again, the others hear of it.  Another replica in
+        sync leads what was there, and nobody waits for ours."""
+        while True:
+            await trio.sleep(LOOK_SECONDS)
+            found, before = self._broker.replicas.offline, self._offline
+            if found == before or self._broker.image.brokers.keys() <= {self._broker.node_id}:
+                continue  # or there is nobody to be told
+            self._offline = found
+            try:
+                await self._session.commit([Update(self._path, self._told())])
+            except (Conflict, OSError, Refused, *UNREACHED) as trouble:
+                logger.warning("nobody could be told of the %d partitions that are offline: %s", len(found), trouble)
+                self._offline = before
+            else:
+                logger.warning("%d partitions are offline here, %d were", len(found), len(before))
+
     async def hand_over(self) -> None:
         """Before we end, others lead what they can: returns when they do, or it takes too long."""
         broker = self._broker
         if broker.image.brokers.keys() <= {broker.node_id}:
             return
+        self._stopping = True
         try:
-            await self._session.commit([Update(self._path, self._told(stopping=True))])
+            await self._session.commit([Update(self._path, self._told())])
         except (Conflict, OSError, *UNREACHED) as trouble:
             logger.warning("nobody could be told that this broker ends: %s", trouble)
             return
@@ -160,7 +186,8 @@ def knows_its_part(node_id: int, image: Image) -> bool:
 def leads_what_others_could(node_id: int, image: Image) -> bool:
     me = image.brokers.get(node_id)
     return me is not None and any(
-        state.leader == node_id and any(each != node_id and in_sync(image, state, each) for each in state.isr)
+        state.leader == node_id
+        and any(each != node_id and in_sync(seen_from(image, topic.name, index), state, each) for each in state.isr)
         for topic in image.topics.values()
-        for state in topic.partitions
+        for index, state in enumerate(topic.partitions)
     )

@@ -176,6 +176,7 @@ async def live(server: Server, ending: AsyncExitStack, task_status: trio.TaskSta
         raise cannot_begin(broker.replicas.directories, error) from None
     broker.replicas.in_pieces = True
     tasks.start_soon(supervised, "staying registered", partial(stay_registered, server, member))
+    tasks.start_soon(supervised, "saying what is offline", member.say_what_is_offline)
     async with trio.open_nursery() as connections:
         transport = open_transport(broker, connections)
         ending.callback(transport.close)

@@ -172,12 +172,14 @@ class DataDirectory:
     def _path(self, name: str) -> str:
         return os.path.join(self.path, name)
 
-    def try_out(self) -> None:
-        """Raises OSError if nothing can be written here now."""
+    def try_out(self, size: int = TRIED_OUT_BYTES) -> None:
+        """Raises OSError if not so much can be written here now."""
+        handle: Handle | None = None
         try:
             handle = Handle(system.open(self._path(TRIED_OUT), os.O_WRONLY | os.O_CREAT, MODE))
-            write_all(handle.fd, bytes(TRIED_OUT_BYTES), 0)
+            write_all(handle.fd, bytes(size), 0)
         finally:
+            handle = None  # here and now: who keeps the error would keep the file, and its room
             unlink_if_there(self._path(TRIED_OUT))
 
     # ---- partitions --------------------------------------------------------------------------------------

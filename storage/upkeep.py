@@ -218,7 +218,11 @@ class Upkeep:
 
     def _begin_epoch(self, epoch: int, start: int) -> None:
         self._epochs.assign(epoch, start)
-        self._epoch = None  # until it is saved: no batch of it may be written before
+        self._save_epochs()
+
+    def _save_epochs(self) -> None:
+        """Nothing may be written before the file says what the batches will; if it cannot, the next append wants it."""
+        self._epoch = None
         if self._chain.segments:  # before the first there is no folder, and nothing in it to be misjudged
             self._again(self._epochs.save)
         self._epoch = self._epochs.latest
@@ -246,9 +250,7 @@ class Upkeep:
         An epoch that we led, and wrote nothing in, begins at the end: whoever cuts there has to forget that too."""
         if offset >= self.end_offset:
             self._epochs.truncate_end(offset)
-            self._epoch = self._epochs.latest
-            if self._chain.segments:
-                self._final(self._epochs.save)
+            self._save_epochs()
             return False
         if not self._chain.bases or offset < self._chain.bases[0]:
             self.truncate_fully_and_start_at(max(offset, 0), now_ms)
@@ -256,7 +258,7 @@ class Upkeep:
         self.end_offset = self._final(self._chain.truncate, offset)
         self._final(self._read_producers, now_ms)
         self._after_cut()
-        self._final(self._epochs.save)
+        self._save_epochs()
         return True
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> None:

@@ -92,7 +92,7 @@ def describe(image: Image, name: str, first: int, most: int) -> Topic:
                 isr_nodes=list(state.isr),
                 eligible_leader_replicas=list(state.elr),
                 last_known_elr=[],
-                offline_replicas=[each for each in state.replicas if each not in image.brokers],
+                offline_replicas=image.offline_replicas(name, index),
             )
             for index, state in list(enumerate(topic.partitions))[first : first + most]
         ],

@@ -125,7 +125,7 @@ def describe(broker: Broker, topic: TopicImage, request: MetadataRequest) -> Top
                 leader_epoch=state.leader_epoch,
                 replica_nodes=list(state.replicas),
                 isr_nodes=list(state.isr),
-                offline_replicas=[each for each in state.replicas if each not in broker.image.brokers],
+                offline_replicas=broker.image.offline_replicas(topic.name, index),
             )
             for index, state in enumerate(topic.partitions)
         ],

@@ -238,7 +238,8 @@ class Controller:
             state = image.partition(topic, partition)
             if state is None:
                 raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            change = Change(topic, partition, decide_state(image, state))
+            after = decide_state(decisions.seen_from(image, topic, partition), state)
+            change = Change(topic, partition, after)
             lost[:] = decisions.lossy(image, [change])
             return [change.op(image.controller_epoch)]
 

@@ -5,6 +5,7 @@ decision that has become old does nothing.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from trilogue.broker.cluster.image import (
@@ -246,12 +247,13 @@ def elections(
     for topic in news(image, seen):
         name = topic.name
         for index, state in enumerate(topic.partitions):
-            if leads(image, state):
-                left = those_left(image, state)
+            here = seen_from(image, name, index)
+            if leads(here, state):
+                left = those_left(here, state)
                 # What a topic sets takes longer to find than everything else here: only for whom it matters.
-                after = None if left == state.isr else with_isr(image, state, left, min_isr(name))
+                after = None if left == state.isr else with_isr(here, state, left, min_isr(name))
             else:
-                after = elect(image, state, unclean(name), min_isr(name))
+                after = elect(here, state, unclean(name), min_isr(name))
             if after is not None:
                 changes.append(Change(name, index, after))
     return changes
@@ -279,6 +281,15 @@ def lossy(image: Image, changes: Sequence[Change]) -> list[Change]:
         if (before := image.partition(each.topic, each.partition)) is not None
         and each.state.leader not in (NO_LEADER, *before.isr, *before.elr)
     ]
+
+
+def seen_from(image: Image, topic: str, index: int) -> Image:
+    """The image for decisions about this partition: who cannot write to it is as one that is about to end.  He leads
+    only if nobody else can, and is not waited for; but what he has can still be read."""
+    unable = {
+        each.id: each._replace(stopping=True) for each in image.brokers.values() if (topic, index) in each.offline
+    }
+    return replace(image, brokers={**image.brokers, **unable}) if unable else image
 
 
 def leads(image: Image, state: PartitionState) -> bool:

@@ -25,6 +25,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from trilogue.broker.cluster.store import Node
+from trilogue.broker.names import TopicPartition
 from trilogue.wire.ids import uuid_bytes, uuid_text
 
 logger = logging.getLogger(__name__)
@@ -56,6 +57,8 @@ class BrokerInfo(NamedTuple):
     """The epoch that it ended in before, if it ended cleanly: then it has everything that it had."""
     stopping: bool = False
     """It is about to end, and leads only what nobody else can."""
+    offline: frozenset[TopicPartition] = frozenset()
+    """Partitions that it cannot write to: their disk is full or has failed.  It leads them only if nobody else can."""
 
     def endpoint(self, listener: str) -> Endpoint | None:
         return next((each for each in self.endpoints if each.listener == listener), None)
@@ -147,6 +150,11 @@ class Image:
     def gone(self) -> dict[int, BrokerInfo]:
         """Brokers that are registered and not there."""
         return {each: info for each, info in self.registered.items() if each not in self.brokers}
+
+    def offline_replicas(self, topic: str, index: int) -> list[int]:
+        """Replicas whose broker is gone, or whose disk is of no use."""
+        state, brokers = self.topics[topic].partitions[index], self.brokers
+        return [each for each in state.replicas if each not in brokers or (topic, index) in brokers[each].offline]
 
     def topic_by_id(self, topic_id: bytes) -> Topic | None:
         return self.topics.get(self.topic_names.get(topic_id, ""))
@@ -271,7 +279,13 @@ def read_broker(node_id: int, node: Node) -> BrokerInfo:
         node.created,
         said.get("clean_epoch", -1),
         said.get("stopping") is True,
+        read_offline(said),
     )
+
+
+def read_offline(said: Mapping[str, Any]) -> frozenset[TopicPartition]:
+    topics = dict(said.get("offline", {}))
+    return frozenset((name, index) for name in topics for index in numbers(topics, name))
 
 
 def read_config(node: Node) -> Mapping[str, str]:
@@ -361,8 +375,12 @@ def broker_json(
     *,
     clean_epoch: int = -1,
     stopping: bool = False,
+    offline: Iterable[TopicPartition] = (),
 ) -> bytes:
     """`directories` are the ids of its data directories: by them a broker that starts again knows itself."""
+    topics: dict[str, list[int]] = {}
+    for name, index in sorted(offline):
+        topics.setdefault(name, []).append(index)
     return to_json(
         version=5,
         endpoints=[list(each) for each in endpoints],
@@ -370,6 +388,7 @@ def broker_json(
         directories=list(directories),
         clean_epoch=clean_epoch,
         stopping=stopping,
+        offline=topics,
     )
 
 

@@ -36,6 +36,7 @@ class Runner(Generic[M]):
     ) -> None:
         self.topic, self._machine, self._replicas = topic, machine, replicas
         self.tasks, self.clock, self.send = tasks, clock, send
+        self.disk_failed = replicas.failed
         self._image = Image()
         self._shards: dict[int, Shard[M]] = {}
         self._given_up: dict[int, int] = {}

@@ -134,6 +134,8 @@ class Shard(Generic[M]):
                         if isinstance(error, BrokerError) and effect.producer_id >= 0 and error.code in OF_PRODUCERS:
                             refused = error.code  # the producer's fault: nothing was written, and the shard is well
                             continue
+                        if isinstance(error, OSError):
+                            self._runner.disk_failed(self.partition, error)
                         logger.warning("%s: cannot be written, and is given up: %s", self.partition, error)
                         self.give_up()
                         return

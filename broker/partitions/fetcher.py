@@ -76,7 +76,9 @@ class Fetcher:
         clock_ms: Callable[[], int],
         turns: Turns,
         throttle: Throttle,
+        disk_failed: Callable[[Partition, OSError], None],
     ) -> None:
+        self._disk_failed = disk_failed
         self.leader, self._dial, self._me, self._config = leader, dial, me, config
         self._clock_ms, self._turns, self._throttle = clock_ms, turns, throttle
         self._following: dict[TopicIdPartition, Following] = {}
@@ -148,7 +150,6 @@ class Fetcher:
             asked, request = self._request()
             seconds = self._config()["replica.socket.timeout.ms"] / 1000
             response = await link.call(request, FetchResponse, cap=VERSION, seconds=seconds)
-            self._failed = False
             if response.error_code != ErrorCode.NONE:
                 self._begin_session()
                 if response.error_code not in (
@@ -157,6 +158,7 @@ class Fetcher:
                 ):
                     raise BrokerError(ErrorCode(response.error_code))  # type: ignore[call-arg]
                 continue
+            self._failed = False
             self._go_on_with_session(response.session_id)
             await self._take(link, asked, response)
 
@@ -251,7 +253,10 @@ class Fetcher:
                     self._take_one(following, answer)
                     if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                         await self._find_place(link, following)
-                except (BrokerError, OSError) as problem:
+                except OSError as error:
+                    self._disk_failed(partition, error)
+                    self._rest(following)
+                except BrokerError as problem:
                     logger.warning("%s-%d cannot be followed: %s", *partition.key, problem)
                     self._rest(following)
                 if following.told is not None and following.now() != following.told:

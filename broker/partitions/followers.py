@@ -34,7 +34,14 @@ class Followers:
     ) -> None:
         self._replicas, self._node_id, self._tasks, self._config = replicas, node_id, tasks, config
         self._new = partial(
-            Fetcher, dial=dial, me=self._me, config=config, clock_ms=clock_ms, turns=turns, throttle=throttle
+            Fetcher,
+            dial=dial,
+            me=self._me,
+            config=config,
+            clock_ms=clock_ms,
+            turns=turns,
+            throttle=throttle,
+            disk_failed=replicas.failed,
         )
         self._fetchers: dict[Place, tuple[Fetcher, trio.CancelScope]] = {}
         self._epoch = -1
@@ -48,6 +55,8 @@ class Followers:
         wanted: dict[Place, list[Partition]] = {}
         for partition in self._replicas:
             leader = partition.state.leader
+            if partition.key in self._replicas.offline:
+                continue  # what came could not be written; when it can, we tell the cluster, and come by here
             if not partition.leads and leader in image.brokers and leader != self._node_id and me is not None:
                 wanted.setdefault(self._place(partition, leader), []).append(partition)
         for place in [each for each in self._fetchers if each not in wanted]:

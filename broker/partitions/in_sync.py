@@ -39,7 +39,7 @@ class InSync:
     def admit(self, partition: Partition, replica: Identity) -> None:
         """It has caught up, and joins if it is who the cluster knows under that id."""
         info = self._view.image.brokers.get(replica.node_id)
-        if info is None or info.epoch != replica.epoch or info.stopping:
+        if info is None or info.epoch != replica.epoch or info.stopping or partition.key in info.offline:
             return
         state = partition.state
         self._propose(partition, tuple(each for each in state.replicas if each in state.isr or each == replica.node_id))

@@ -20,7 +20,7 @@ from trilogue.storage.config import LogConfig
 from trilogue.storage.directory import DataDirectory
 from trilogue.storage.log import Log
 from trilogue.storage.move import ON_THE_SPOT_BYTES, ROUNDS_MAX, Move, remove_unfinished
-from trilogue.storage.passing import passes
+from trilogue.storage.passing import lacks_space, passes
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +72,10 @@ class Replicas:
         self._told: tuple[BrokerConfig, Mapping[str, str], TopicConfig] | None = None
         """The settings of the topic opened last: its other partitions have the same."""
         self.troubles = Troubles()
+        self.full: set[DataDirectory] = set()
+        """Directories without room, until it has been seen that there is some again."""
+        self.offline: frozenset[TopicPartition] = frozenset()
+        """What cannot be written to now, as `Upkeep.look` has found."""
         self._on_disk: dict[TopicPartition, DataDirectory] = {}
         for directory in directories:
             remove_unfinished(directory)
@@ -345,6 +349,8 @@ class Replicas:
         if home is None:
             return
         if passes(error):
+            if lacks_space(error):
+                self.full.add(home)
             # A log that has failed by it, in an fsync, has said so itself.
             if partition.log.failed is not error and self.troubles.news(home.path, error.errno, self._clock_ms()):
                 logger.error("%s: cannot be written to for now: %s", home.path, error.strerror)
@@ -352,6 +358,10 @@ class Replicas:
             partition.log.fail(error)
         elif home.failed is None:
             home.fail(error, self.logs_in(home).values())
+
+    def cannot_be_written(self, partition: Partition) -> bool:
+        home = self._homes[partition.key]
+        return partition.log.failed is not None or home.failed is not None or home in self.full
 
     @property
     def none_left(self) -> OSError | None:

@@ -17,6 +17,7 @@ from trilogue.broker.partitions.replicas import Replicas
 from trilogue.storage import cleaner
 from trilogue.storage.directory import DataDirectory
 from trilogue.storage.log import Log
+from trilogue.storage.passing import passes
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +25,10 @@ TOGETHER = 100
 """So many partitions are looked at before others have a turn: it takes less than a millisecond."""
 
 RETENTION, FLUSHING, COMPACTION = "retention", "flushing", "compaction"
+
+ROOM_BYTES = 1 << 20
+"""So much has to fit on a disk that was full before it counts on it again: the first batches would fill less, and who
+comes and goes with every batch is of no use to the others."""
 
 PARTITIONS_PER_TURN = 1000
 """So many are looked at in well under a millisecond."""
@@ -152,6 +157,8 @@ class Upkeep:
             directory.fail_if_gone()
             if directory.failed is not None:
                 directory.fail(directory.failed, self._replicas.logs_in(directory).values())
+        await self._look_for_room()
+        offline = set(self._replicas.unopened)
         written: list[tuple[Partition, Log]] = []
         looked_at, self._looked_at = self._looked_at, {}
         for number, partition in enumerate(list(self._replicas)):
@@ -161,13 +168,29 @@ class Upkeep:
                 self._replicas.failed(partition, log.failed)
             elif looked_at.get(partition.key) != log.end_offset:
                 written.append((partition, log))
+            if self._replicas.cannot_be_written(partition):
+                offline.add(partition.key)
             if number % PARTITIONS_PER_TURN == PARTITIONS_PER_TURN - 1:
                 await trio.lowlevel.checkpoint()
+        self._replicas.offline = frozenset(offline)
         if written:
             for partition, log in await trio.to_thread.run_sync(without_files, written):
                 # Meanwhile it may have been deleted, moved or begun another segment: then it is not where it was.
                 if self._replicas.find(*partition.key) is partition and partition.log is log and not log.is_there():
                     log.fail(FileNotFoundError(errno.ENOENT, "its files were removed under us", log.path))
+
+    async def _look_for_room(self) -> None:
+        for directory in list(self._replicas.full):
+            try:
+                if directory.failed is None:
+                    await trio.to_thread.run_sync(directory.try_out, ROOM_BYTES)
+            except OSError as error:
+                if passes(error):
+                    continue
+                directory.fail(error, self._replicas.logs_in(directory).values())
+            else:
+                logger.warning("%s: there is room again", directory.path)
+            self._replicas.full.discard(directory)
 
 
 def without_files(written: Iterable[tuple[Partition, Log]]) -> list[tuple[Partition, Log]]:

@@ -18,8 +18,8 @@ PATIENCE_SECONDS = 20.0
 
 
 class Cluster:
-    def __init__(self, nursery: trio.Nursery, folder: Path, count: int, settings: dict[str, str]) -> None:
-        self._nursery, self._folder, self._settings = nursery, folder, settings
+    def __init__(self, nursery: trio.Nursery, folder: Path, count: int, disks: int, settings: dict[str, str]) -> None:
+        self._nursery, self._folder, self._disks, self._settings = nursery, folder, disks, settings
         self.store = LocalStore()
         self.ids = list(range(1, count + 1))
         self.servers: dict[int, Server] = {}
@@ -32,7 +32,7 @@ class Cluster:
             {
                 **DEVELOPMENT,
                 "listeners": "PLAINTEXT://127.0.0.1:0",
-                "log.dirs": str(self._folder / str(node_id)),
+                "log.dirs": ",".join(str(self._folder / f"{node_id}-{disk}") for disk in range(self._disks)),
                 "node.id": str(node_id),
                 "replica.fetch.backoff.ms": "50",
                 **self._settings,
@@ -93,11 +93,11 @@ async def eventually(look: object, seconds: float = PATIENCE_SECONDS) -> None:
 
 
 @contextlib.asynccontextmanager
-async def cluster(count: int = 3, **settings: str) -> AsyncIterator[Cluster]:
+async def cluster(count: int = 3, disks: int = 1, **settings: str) -> AsyncIterator[Cluster]:
     given = {name.replace("_", "."): value for name, value in settings.items()}
     with tempfile.TemporaryDirectory() as folder:
         async with trio.open_nursery() as nursery:
-            made = Cluster(nursery, Path(folder), count, given)
+            made = Cluster(nursery, Path(folder), count, disks, given)
             for node_id in made.ids:
                 await made.start(node_id)
             yield made
@@ -105,9 +105,9 @@ async def cluster(count: int = 3, **settings: str) -> AsyncIterator[Cluster]:
                 await made.stop(node_id)
 
 
-def run(story: object, **settings: str) -> None:
+def run(story: object, disks: int = 1, **settings: str) -> None:
     async def main() -> None:
-        async with cluster(**settings) as made:  # type: ignore[arg-type]
+        async with cluster(disks=disks, **settings) as made:
             assert callable(story)
             await story(made)
 

@@ -15,8 +15,9 @@ from trilogue.storage.aborted import AbortedTransaction
 from trilogue.storage.directory import DataDirectory
 from trilogue.storage.log import Log
 from trilogue.storage.passing import PASSING
-from trilogue.storage.tests.making import NOW, append, end, idempotent, opened, records, values
+from trilogue.storage.tests.making import NOW, append, batch, end, idempotent, opened, records, values
 from trilogue.wire.errors import BrokerError, ErrorCode
+from trilogue.wire.records import patch as place
 
 REFUSED = {
     "open": errno.EMFILE,
@@ -144,6 +145,30 @@ def test_what_was_sent_behind_a_refused_batch_is_refused_for_the_same_reason(tmp
         idempotent(log, 4, b"fifth")
     assert refusal.value.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert values(log) == [b"first", b"second", b"third"]
+
+
+def test_a_log_that_is_cut_on_a_full_disk_is_well_when_there_is_room(tmp_path: Path):
+    """Its file of epochs has to say where the batches that come next belong: before it does, none is written."""
+    log = opened(tmp_path / "t-0")
+    append(log, b"kept", epoch=3)
+    append(log, b"cut off", epoch=5)
+    later = memoryview(bytearray(batch(b"later")))
+    place(later, 0, base_offset=1, leader_epoch=3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("trilogue.storage.epochs.replace_file", refusing(errno.ENOSPC))
+        for refused in (
+            lambda: log.truncate_to(1, NOW),
+            lambda: log.truncate_to(1, NOW),
+            lambda: log.append_as_follower(later, now_ms=NOW),
+        ):
+            with pytest.raises(OSError, match="space"):
+                refused()
+    assert (log.failed, values(log)) == (None, [b"kept"])
+
+    log.append_as_follower(later, now_ms=NOW)
+    assert (values(log), log.epoch_end_offset(5)) == ([b"kept", b"later"], (-1, -1))
+    again = opened(tmp_path / "t-0")
+    assert (values(again), again.latest_epoch, again.epoch_at(1)) == ([b"kept", b"later"], 3, 3)
 
 
 def refusing(number: int) -> Callable[..., Any]:

@@ -27,6 +27,9 @@ MAY_IMPORT = {
     "compat_tests/differential": {"compat_tests", "wire", *CLIENTS},
     # No stock client leaves a transaction hanging: that batch is made by hand.
     "compat_tests/test_group_tools.py": {"compat_tests", "wire", "client", *CLIENTS},
+    # Nor does any ask for what these ask for, of one broker and no other.
+    "compat_tests/inquiry.py": {"compat_tests", "wire", "client", *CLIENTS},
+    "compat_tests/membership.py": {"compat_tests", "wire", "client", *CLIENTS},
 }
 # Who may know whom inside of broker/: what stands below, and nothing that stands above or beside.  Again the longest
 # path that fits counts.

@@ -16,6 +16,7 @@ from trilogue.broker.cluster.decisions import (
     plan_topic,
     prefer,
     preferences,
+    seen_from,
     with_isr,
 )
 from trilogue.broker.cluster.image import (
@@ -202,6 +203,36 @@ def test_a_leader_that_is_about_to_end_hands_over_and_one_that_follows_leaves():
 
     alone = altered(cluster(1, 2, topics=[topic(state((1, 2), 1, 4, (1,)))]), 1, stopping=True)
     assert elections(alone) == [], "nobody else could"
+
+
+def test_who_cannot_write_to_a_partition_leads_it_only_if_nobody_else_can_and_is_not_waited_for():
+    """As one that is about to end; but it is well in all other partitions."""
+    both = topic(state((1, 2, 3), 1, 4, (1, 2, 3)), state((1, 2, 3), 1, 4, (1, 2, 3)))
+    image = cluster(1, 2, 3, topics=[both])
+
+    leading = altered(image, 1, offline=frozenset({("t", 1)}))
+    assert elections(leading) == [Change("t", 1, state((1, 2, 3), 2, 5, (2, 3)))]
+    following = altered(image, 2, offline=frozenset({("t", 0), ("u", 1)}))
+    assert elections(following) == [Change("t", 0, state((1, 2, 3), 1, 4, (1, 3)))]
+
+    everybody = frozenset({("t", 0), ("t", 1)})
+    for each in (1, 2, 3):
+        image = altered(image, each, offline=everybody)
+    alone = state((1, 2, 3), 1, 4, (1,))
+    assert elections(image) == [Change("t", 0, alone), Change("t", 1, alone)]
+    assert elections(replace(image, topics={"t": topic(alone)})) == [], "nobody else could"
+
+    back = altered(replace(image, topics={"t": topic(state((1, 2, 3), 1, 4, (1, 3)))}), 3, offline=frozenset())
+    assert elections(back) == [Change("t", 0, state((1, 2, 3), 3, 5, (3,)))]
+
+
+def test_who_cannot_write_to_a_partition_does_not_come_back_as_its_preferred_leader():
+    image = altered(cluster(1, 2), 1, offline=frozenset({("t", 0)}))
+
+    with pytest.raises(BrokerError) as caught:
+        prefer(seen_from(image, "t", 0), state((1, 2), 2, 4, (1, 2)))
+    assert caught.value.code == ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+    assert prefer(seen_from(image, "t", 1), state((1, 2), 2, 4, (1, 2))) == state((1, 2), 1, 5, (1, 2))
 
 
 def test_who_leaves_when_there_are_too_few_stays_eligible_until_there_are_enough():

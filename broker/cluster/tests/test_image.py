@@ -105,3 +105,16 @@ def test_a_broker_knows_itself_by_its_directories():
     assert registered_directories(GOOD[f"{BROKERS}1"]) == ["d"]
     assert registered_directories(b'{"version": 5}') == []
     assert registered_directories(b"?") == []
+
+
+def test_a_broker_says_what_it_cannot_write_to():
+    offline = {("orders", 1), ("orders", 0), ("a.b", 7)}
+    said = broker_json([Endpoint("PLAINTEXT", "h", 1)], None, offline=offline)
+
+    image = IMAGE.apply({f"{BROKERS}1": Node(said, 0, 9)})
+
+    assert image.brokers[1].offline == offline
+    assert (image.offline_replicas("orders", 0), IMAGE.offline_replicas("orders", 0)) == ([1], [])
+    for bad in (b'"offline":[1]', b'"offline":{"orders":["0"]}', b'"offline":{"orders":0}'):
+        said = broker_json([Endpoint("PLAINTEXT", "h", 1)], None).replace(b'"offline":{}', bad)
+        assert IMAGE.apply({f"{BROKERS}1": Node(said, 0, 9)}).brokers == IMAGE.brokers
