@@ -124,6 +124,7 @@ class Ours(Broker):
     def start(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         port_file = self._folder / "port"
+        port_file.unlink(missing_ok=True)  # of one that was killed
         command = [self._command, "start", "--port=0", f"--port-file={port_file}"]
         command += [f"--data={self._folder / 'data'}"]
         command += [f"--set={name}={value}" for name, value in self._settings.items()]

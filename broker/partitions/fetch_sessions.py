@@ -6,7 +6,7 @@ so that a lost or repeated one is noticed.
 
 import random
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from trilogue.wire.errors import BrokerError, ErrorCode
 
@@ -35,10 +35,12 @@ class Wanted(NamedTuple):
 class Entry:
     """A partition of a session, and what its owner was told last."""
 
-    __slots__ = ("told", "wanted")
+    __slots__ = ("quiet", "told", "wanted")
 
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
+        self.quiet: Any = None
+        """What whoever answers has noted of a partition in which nothing happens, as long as the same is asked."""
         self.told: tuple[int, int] | None = None
         """High watermark and log start."""
 
@@ -54,6 +56,7 @@ class Session:
             key = (each.topic, each.partition)
             if key in self.entries:
                 self.entries[key].wanted = each
+                self.entries[key].quiet = None
             else:
                 self.entries[key] = Entry(each)
         for key in forgotten:

@@ -366,6 +366,10 @@ class Partition:
             and offset >= self.epoch_start
         )
 
+    def has_everything(self, replica: int, now: float) -> None:
+        """A follower goes on asking for what comes behind the end."""
+        self._followers[replica].caught_up_at = now
+
     def laggards(self, now: float, patience: float) -> set[int]:
         """Members of the ISR that have not kept up for so long."""
         late = set()

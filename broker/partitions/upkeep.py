@@ -89,10 +89,10 @@ class Upkeep:
     async def flush_due(self) -> None:
         """fsync what flush.messages and flush.ms ask for, and segments that are finished."""
         for number, partition in enumerate(list(self._replicas)):
-            if not self.troubles.rests(FLUSHING, partition.key, self._clock_ms()):
+            now_ms = self._clock_ms()
+            if partition.log.flush_due(now_ms) and not self.troubles.rests(FLUSHING, partition.key, now_ms):
                 with self._only(FLUSHING, partition):
-                    if partition.log.flush_due(self._clock_ms()):
-                        await self.flush(partition)
+                    await self.flush(partition)
             if number % TOGETHER == 0:
                 await trio.lowlevel.checkpoint()
 
