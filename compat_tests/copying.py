@@ -77,16 +77,21 @@ def copier_commands(bootstrap: str, count: int, settings: Mapping[str, str]) -> 
     return [[*program, str(number), SOURCE, SINK, *given] for number in range(count)]
 
 
+SILENT_SECONDS = 20.0
+"""Whoever says nothing for so long hangs.  librdkafka does: `send_offsets_to_transaction` never returns if the group's
+coordinator is gone in that moment (confluentinc/librdkafka#5511, and #5456 for its time-out)."""
+
+
 class Copiers:
-    """Whoever of them has ended is started again by `revive`."""
+    """Whoever of them has ended, or hangs, is started again by `revive`."""
 
     def __init__(self, commands: list[list[str]], folder: Path) -> None:
         self._commands, self._folder = commands, folder
         self._workers: list[Worker] = []
         self._before: list[Worker] = []
         """Those that have ended."""
-        self.ended = 0
-        """How many could not go on."""
+        self.ended = self.hung = 0
+        """How many could not go on, and how many hung."""
 
     def start(self) -> None:
         self._workers = [Worker(command, self._folder) for command in self._commands]
@@ -96,6 +101,9 @@ class Copiers:
             if not worker.lives:
                 self.ended += 1
                 self._replace(number)
+            elif worker.silent_seconds > SILENT_SECONDS:
+                self.hung += 1
+                self.kill(number)
 
     def kill(self, number: int) -> None:
         """As a power switch would; another takes its place."""

@@ -66,7 +66,7 @@ def copying(folder: Path) -> Iterator[tuple[Trial, Copiers]]:
         check(it, feeder.given)
         print(
             f"\n{sum(map(len, feeder.given))} records, {copiers.said('committed')} transactions,"
-            f" {copiers.said('aborted')} aborted, {copiers.ended} copiers ended",
+            f" {copiers.said('aborted')} aborted, {copiers.ended} copiers ended, {copiers.hung} hung",
             end=" ",
         )
 
@@ -193,4 +193,6 @@ def test_java_copies_in_the_second_generation_while_brokers_are_killed(tmp_path:
         finally:
             copiers.kill_all()
         check(it, given)
-        print(f"\n{copiers.said('committed')} transactions, {copiers.ended} copiers ended", end=" ")
+        print(
+            f"\n{copiers.said('committed')} transactions, {copiers.ended} copiers ended, {copiers.hung} hung", end=" "
+        )

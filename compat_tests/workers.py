@@ -38,6 +38,10 @@ class Worker:
             time.sleep(0.001)
 
     @property
+    def silent_seconds(self) -> float:
+        return time.time() - self._said.stat().st_mtime
+
+    @property
     def lives(self) -> bool:
         return self._process.poll() is None
 

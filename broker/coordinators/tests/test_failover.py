@@ -10,6 +10,7 @@ from trilogue.broker.broker import Broker
 from trilogue.broker.cluster.decisions import NewTopic
 from trilogue.broker.cluster.image import Endpoint, broker_json, broker_path
 from trilogue.broker.cluster.store import Create, Delete
+from trilogue.broker.coordinators.markers import Marker, request_of
 from trilogue.broker.coordinators.tests.asking import add, ask, end, find, init, write
 from trilogue.broker.coordinators.tests.test_verification import located
 from trilogue.broker.partitions.partition import Partition
@@ -139,6 +140,31 @@ def test_a_leader_that_hangs_holds_up_its_own_markers_only():
         assert others[0].log.end_offset == 2
 
     run(story, **REPLICATED)
+
+
+def test_a_marker_does_not_wait_until_the_one_before_is_with_all_replicas():
+    async def story(cluster: Cluster) -> None:
+        (leader,) = await topic(cluster)
+        other = cluster.servers[next(each for each in cluster.ids if each != leader.node_id)].broker
+        for server in cluster.servers.values():
+            server.broker.followers.pause()
+        answered: list[int] = []
+
+        async def bring(producer: int) -> None:
+            request = request_of(Marker(producer, 0, True, 0, 1), frozenset({leader.key}))
+            answer = await other.inter_broker(leader.node_id, request, 1, WriteTxnMarkersResponse)
+            answered.append(answer.markers[0].producer_id)
+
+        async with trio.open_nursery() as nursery:
+            for producer in (1, 2):
+                nursery.start_soon(bring, producer)
+            await eventually(lambda: leader.log.end_offset == 2)
+            assert answered == []
+            for server in cluster.servers.values():
+                server.broker.followers.go_on()
+        assert sorted(answered) == [1, 2]
+
+    run(story)
 
 
 def test_who_hangs_is_waited_for_until_it_is_given_up():
