@@ -52,6 +52,11 @@ class Epochs:
         self._saved = False
         return True
 
+    def knows(self, epoch: int, start: int) -> bool:
+        """Whether just this epoch begins just there."""
+        number = bisect_right(self.entries, epoch, key=_epoch)
+        return number > 0 and self.entries[number - 1] == (epoch, start)
+
     def epoch_at(self, offset: int) -> int | None:
         """The epoch under which `offset` was written, or would be."""
         number = bisect_right(self.entries, offset, key=_start)

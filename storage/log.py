@@ -297,10 +297,15 @@ class Log(Upkeep):
                 batches.append(batch)
         except MalformedMessage as problem:
             raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{self.name}: {problem}") from None
-        for batch in batches:
-            self._write(batch, now_ms)
         if not batches:
             return None
+        self._foresee_epochs(batches)
+        try:
+            for batch in batches:
+                self._write(batch, now_ms)
+        finally:
+            if self.end_offset < expected:
+                self._forget_foreseen()
         first, last = batches[0].header.base_offset, batches[-1].header.last_offset
         return AppendResult(first, last, -1, self.start_offset)
 

@@ -8,8 +8,9 @@ asked may ask later."""
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from itertools import groupby
 from typing import ParamSpec, TypeVar
 
 from trilogue.storage import checkpoint, names, retention, system
@@ -23,6 +24,7 @@ from trilogue.storage.replay import producers_at
 from trilogue.storage.segment import Segment
 from trilogue.storage.validation import plain_attributes
 from trilogue.wire.errors import BrokerError, ErrorCode
+from trilogue.wire.records import Batch
 
 logger = logging.getLogger(__name__)
 
@@ -217,8 +219,12 @@ class Upkeep:
                 self._begin_epoch(epoch, self.end_offset)
 
     def _begin_epoch(self, epoch: int, start: int) -> None:
-        self._epochs.assign(epoch, start)
+        foreseen = self._epochs.knows(epoch, start)
+        if not foreseen:
+            self._epochs.assign(epoch, start)
         self._save_epochs()
+        if foreseen:  # and others that come later
+            self._epoch = epoch
 
     def _save_epochs(self) -> None:
         """Nothing may be written before the file says what the batches will; if it cannot, the next append wants it."""
@@ -226,6 +232,18 @@ class Upkeep:
         if self._chain.segments:  # before the first there is no folder, and nothing in it to be misjudged
             self._again(self._epochs.save)
         self._epoch = self._epochs.latest
+
+    def _foresee_epochs(self, batches: Iterable[Batch]) -> None:
+        """These are about to be written.  A replica that is new gets all epochs that there ever were at once, and to
+        save each by itself would take a sync or two for every one of them."""
+        for epoch, first in groupby(batches, lambda batch: batch.header.partition_leader_epoch):
+            if epoch != self._epoch:
+                self._epochs.assign(epoch, next(first).header.base_offset)
+
+    def _forget_foreseen(self) -> None:
+        """Not all of them were written: others may come instead."""
+        self._epochs.truncate_end(self.end_offset)
+        self._epoch = None
 
     @property
     def latest_epoch(self) -> int | None:

@@ -229,6 +229,44 @@ def test_follower_takes_what_the_leader_has(tmp_path: Path):
         follower.append_as_follower(memoryview(rest.read()), now_ms=NOW)
 
 
+def test_follower_saves_the_epochs_of_all_that_it_takes_at_once(tmp_path: Path, monkeypatch):
+    leader, follower = opened(tmp_path / "l-0"), opened(tmp_path / "f-0")
+    for epoch in range(20):
+        append(leader, b"%d" % epoch, epoch=epoch)
+    sent = leader.read(0, 10**6, up_to=20)
+    assert sent is not None
+    saved = []
+    monkeypatch.setattr("trilogue.storage.epochs.replace_file", lambda path, content: saved.append(content))
+    follower.append_as_follower(memoryview(sent.read()), now_ms=NOW)
+
+    assert len(saved) == 1
+    assert saved[0].count(b"\n") == 2 + 20
+    assert [follower.epoch_at(offset) for offset in range(20)] == list(range(20))
+    assert follower.latest_epoch == 19
+
+
+def test_epochs_of_what_could_not_be_written_are_forgotten(tmp_path: Path):
+    leader, follower = opened(tmp_path / "l-0"), opened(tmp_path / "f-0", segment_bytes=1000)
+    for epoch, size in enumerate((1, 2000, 1)):
+        append(leader, bytes(size), epoch=epoch)
+    sent = leader.read(0, 10**6, up_to=3)
+    assert sent is not None
+    with refused(ErrorCode.RECORD_LIST_TOO_LARGE):
+        follower.append_as_follower(memoryview(sent.read()), now_ms=NOW)
+    assert follower.latest_epoch == 0
+    other = opened(tmp_path / "o-0")
+    append(other, bytes(1), epoch=0)
+    append(other, b"instead", epoch=4)
+    rest = other.read(1, 10**6, up_to=2)
+    assert rest is not None
+    follower.append_as_follower(memoryview(rest.read()), now_ms=NOW)
+
+    follower.close(clean=False)
+    again = opened(tmp_path / "f-0")
+    assert [again.epoch_at(offset) for offset in range(2)] == [0, 4]
+    assert again.end_offset == 2
+
+
 def test_follower_stops_before_a_later_epoch_and_refuses_damage(tmp_path: Path):
     leader, follower = opened(tmp_path / "l-0"), opened(tmp_path / "f-0")
     append(leader, b"old", epoch=1)
