@@ -40,6 +40,10 @@ class Attempt(NamedTuple):
     pause_ms: int
     error: OSError
 
+    def is_due(self, now_ms: int) -> bool:
+        """Also if the clock has been put back since: it would be waited for as long as it was put back."""
+        return not self.at_ms - self.pause_ms <= now_ms < self.at_ms
+
 
 class Replicas:
     def __init__(
@@ -174,7 +178,7 @@ class Replicas:
         """Try again those whose time has come; whether any is open now."""
         opened = False
         now_ms = self._clock_ms()
-        for key in [key for key, attempt in self.unopened.items() if attempt.at_ms <= now_ms]:
+        for key in [key for key, attempt in self.unopened.items() if attempt.is_due(now_ms)]:
             topic, state = image.topics.get(key[0]), image.partition(*key)
             if topic is None or state is None or self._node_id not in state.replicas:
                 del self.unopened[key]
@@ -281,10 +285,11 @@ class Replicas:
 
     def put_strays_aside(self, image: Image) -> None:
         """Folders of partitions that the cluster does not have, or that have moved to other brokers while we were away:
-        kept, under a name that says so."""
+        kept, under a name that says so.  A topic that cannot be understood is there: when somebody has put it right, it
+        has its data."""
         for key, home in list(self._on_disk.items()):
             state = image.partition(*key)
-            if state is None or self._node_id not in state.replicas:
+            if key[0] not in image.unread and (state is None or self._node_id not in state.replicas):
                 del self._on_disk[key]
                 self._put_aside(home, key)
 
