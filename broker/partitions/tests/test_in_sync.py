@@ -33,7 +33,7 @@ def test_who_has_not_kept_up_leaves_unless_time_has_made_a_leap(tmp_path: Path):
         begun = trio.current_time()
 
         def fetched() -> None:
-            partition.fetched(2, partition.log.end_offset, trio.current_time())
+            partition.fetched(2, partition.log.end_offset, 0, trio.current_time())
             partition.append(batch(b"x"), NOW, acks=1)  # which it does not have yet
 
         async with trio.open_nursery() as nursery:
