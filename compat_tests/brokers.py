@@ -18,6 +18,8 @@ from compat_tests import containers
 from compat_tests.running import missing_tool
 
 TRILOGUE, APACHE_KAFKA, CONTAINER, CLUSTER = "trilogue", "apache-kafka", "container", "cluster"
+APACHE_CLUSTER = "apache-cluster"
+TARGETS = [TRILOGUE, APACHE_KAFKA, CONTAINER, CLUSTER, APACHE_CLUSTER]
 
 START_SECONDS = 20
 
@@ -67,6 +69,12 @@ def started(target: str, folder: Path, settings: Mapping[str, str], image: str |
     elif target == CLUSTER:
         with cluster(folder, settings) as several:
             yield several.bootstrap
+    elif target == APACHE_CLUSTER:
+        try:
+            with apache.KafkaCluster(folder, settings) as nodes:
+                yield nodes.bootstrap
+        except jars.Missing as missing:
+            missing_tool(missing)
     else:
         with Trilogue(folder, **settings) as broker:
             yield broker.bootstrap

@@ -4,6 +4,7 @@ pytest compat_tests                          trilogue, from the installed comman
 pytest compat_tests --target=apache-kafka    Apache Kafka 4.3.1: its image if an engine has it, else from `make jars`
 pytest compat_tests --target=container       trilogue, from the image that docker/Dockerfile makes
 pytest compat_tests --target=cluster         three of them with ZooKeeper, everything on all three
+pytest compat_tests --target=apache-cluster  three nodes of Apache Kafka, likewise
 """
 
 from collections.abc import Iterator
@@ -16,7 +17,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from compat_tests import containers, running
-from compat_tests.brokers import APACHE_KAFKA, CLUSTER, CONTAINER, IMPATIENT, SETTINGS, TRILOGUE, started
+from compat_tests.brokers import (
+    APACHE_CLUSTER,
+    APACHE_KAFKA,
+    CONTAINER,
+    IMPATIENT,
+    SETTINGS,
+    TARGETS,
+    TRILOGUE,
+    started,
+)
 from compat_tests.results import FOLDER, Recorder, ours, part
 from compat_tests.running import make_topic, missing_tool, programs, pytest_collection_finish, start
 from compat_tests.spark import start as start_spark
@@ -31,12 +41,12 @@ LEFT_OPEN = [
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--target", default=TRILOGUE, choices=[TRILOGUE, APACHE_KAFKA, CONTAINER, CLUSTER])
+    parser.addoption("--target", default=TRILOGUE, choices=TARGETS)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     target = str(config.getoption("--target"))
-    version = apache.VERSION if target == APACHE_KAFKA else metadata.version("trilogue")
+    version = apache.VERSION if target in (APACHE_KAFKA, APACHE_CLUSTER) else metadata.version("trilogue")
     config.pluginmanager.register(Recorder(target, version, part(config), FOLDER / f"{target}.jsonl"))
 
 
