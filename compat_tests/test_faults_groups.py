@@ -19,19 +19,17 @@ from compat_tests.history import History
 from compat_tests.inquiry import GROUP, NOBODY, coordinator
 from compat_tests.membership import Group, Offsets
 from compat_tests.trial import ROUNDS, SESSION_MS, Trial, tried
-from trilogue.broker.coordinators.lookup import partition_for
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.usefixtures("only_ours")]
 
 MEMBER_MS = 6000
 """How long a member may be silent.  So long it also waits for a coordinator: less than another takes to be one, and
 librdkafka begins anew as somebody else, whose commits of before are fenced."""
-OFFSETS_PARTITIONS = 3
 PARTITIONS = 3
 PER_SECOND = 60
 SETTINGS = {
     **OFTEN,
-    "offsets.topic.num.partitions": str(OFFSETS_PARTITIONS),
+    "offsets.topic.num.partitions": "1",  # so that one broker coordinates all of them
     "group.consumer.session.timeout.ms": str(MEMBER_MS),
     "group.consumer.min.session.timeout.ms": str(MEMBER_MS),
 }
@@ -50,17 +48,13 @@ SOON_SECONDS = 6.0
 """Beyond the sessions of members and brokers: on two busy cores."""
 
 
-def together(kind: str) -> str:
-    """A name whose coordinator is the same for all kinds."""
-    return next(name for number in range(100) if partition_for(name := f"{kind}-{number}", OFFSETS_PARTITIONS) == 0)
-
-
 class Reading(Trial):
     """A producer, and a group of every kind that reads what it writes."""
 
     def __init__(self, several: Cluster, folder: Path) -> None:
         super().__init__(several, {"t": PARTITIONS})
-        self.groups = [Group(self, folder, together(kind), "t", 2, given) for kind, given in KINDS.items()]
+        self.groups = [Group(self, folder, kind, "t", 2, given) for kind, given in KINDS.items()]
+        self.offsets = Offsets(self, [each.name for each in self.groups])
         self.took: dict[str, float] = {}
         """How long it was, at most, until every group worked again; by what had happened."""
 
@@ -77,7 +71,7 @@ class Reading(Trial):
 def reading(folder: Path) -> Iterator[Reading]:
     with tried(folder, lambda several: Reading(several, folder), SETTINGS) as it:
         history = History(it.cluster.bootstrap, "t", PARTITIONS, PER_SECOND)
-        offsets = Offsets(it, [each.name for each in it.groups])
+        offsets = it.offsets
         try:
             history.start()
             offsets.start()
@@ -120,7 +114,7 @@ def test_members_and_coordinators_come_and_go(tmp_path: Path) -> None:
             goes(it, "their coordinator was killed", lambda victim: it.cluster.brokers[victim].kill())
             goes(it, "their coordinator was stopped", lambda victim: it.cluster.brokers[victim].stop())
             since, victim = time.monotonic(), it.coordinator()
-            with it.hanging(victim):
+            with it.offsets.asked_while_hanging(victim):
                 time.sleep(2 * SESSION_MS / 1000)
                 it.work_on("their coordinator hung", since + 1, 2 * SESSION_MS + MEMBER_MS)
             it.all_in_sync()

@@ -27,6 +27,8 @@ MAY_IMPORT = {
     "compat_tests/differential": {"compat_tests", "wire", *CLIENTS},
     # No stock client leaves a transaction hanging: that batch is made by hand.
     "compat_tests/test_group_tools.py": {"compat_tests", "wire", "client", *CLIENTS},
+    # Nor does one ask a broker for what it believes that another knows better.
+    "compat_tests/inquiry.py": {"compat_tests", "wire", "client", *CLIENTS},
 }
 # Who may know whom inside of broker/: what stands below, and nothing that stands above or beside.  Again the longest
 # path that fits counts.
