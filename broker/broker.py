@@ -14,6 +14,7 @@ from trilogue.broker.cluster.controller import Controller
 from trilogue.broker.cluster.image import Image, vanished
 from trilogue.broker.cluster.inter_broker import InterBroker
 from trilogue.broker.cluster.links import Links
+from trilogue.broker.cluster.pulse import Pulse
 from trilogue.broker.cluster.store import Session
 from trilogue.broker.cluster.view import View
 from trilogue.broker.config import BrokerConfig
@@ -60,6 +61,7 @@ class Broker:
         self.stopping = False
         self.turns = Turns()
         self.view = View(session)
+        self.pulse = Pulse(self.view, node_id)
         self.links = Links(self.view, node_id, inter_broker_listener, self.fresh_nonce)
         self.inter_broker: InterBroker = self.links
         self.controller = Controller(self.view, node_id, chance, self._may_lose_data, self._min_isr)
@@ -86,6 +88,7 @@ class Broker:
             replicas=self.replicas,
             tasks=tasks,
             clock=clock,
+            sure=self._sure,
         )
         self.transactions = Runner(
             TRANSACTIONS_TOPIC,
@@ -94,6 +97,7 @@ class Broker:
             tasks=tasks,
             clock=clock,
             send=lambda message: carry_markers(self, message),
+            sure=self._sure,
         )
         for listener in (self._reconfigure, self.replicas.apply, self._update_followers, self._update_coordinators):
             self.view.listen(listener)
@@ -143,6 +147,9 @@ class Broker:
 
     def _min_isr(self, topic: str) -> int:
         return int(self.config.topic(self.image.config("topics", topic))["min.insync.replicas"])
+
+    def _sure(self) -> bool:
+        return self.pulse.sure
 
     def _wall_ms(self, at: float) -> int:
         """What the wall's clock shows at a time of trio's."""

@@ -160,6 +160,7 @@ async def live(server: Server, ending: AsyncExitStack, task_status: trio.TaskSta
         raise cannot_begin(broker.replicas.directories, error) from None
     for name, work in (
         ("the watchdog", Watchdog(broker.view.session).run),
+        ("the pulse", broker.pulse.run),
         ("groups", broker.groups.run),
         ("transactions", broker.transactions.run),
         ("following the store", broker.view.follow),

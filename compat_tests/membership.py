@@ -4,16 +4,14 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from compat_tests.inquiry import ask
+from compat_tests.inquiry import Question, committed
 from compat_tests.trial import Trial
 from compat_tests.workers import HERE, Worker
-from trilogue.client.errors import ClientError
-from trilogue.wire.apis.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
-from trilogue.wire.errors import ErrorCode
 
 LOOK_SECONDS = 0.1
 
@@ -127,6 +125,7 @@ class Offsets:
         self._it, self._groups = it, groups
         self.went_back: list[str] = []
         self.answers = 0
+        self._known: dict[tuple[str, int], int] = {}
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch)
 
@@ -138,28 +137,29 @@ class Offsets:
         self._thread.join()
 
     def _watch(self) -> None:
-        known: dict[tuple[str, int], int] = {}
         while not self._ended.wait(LOOK_SECONDS):
             for group in self._groups:
                 for broker in self._it.awake.split(","):
-                    found = committed(broker, group)
-                    if found is None:
-                        continue
-                    self.answers += 1
-                    for place, before in known.items():
-                        if place[0] == group and found.get(place[1], -1) < before:
-                            now = found.get(place[1], "nothing")
-                            self.went_back.append(f"{time.monotonic():.3f} {broker}: {place} from {before} to {now}")
-                    known |= {(group, partition): offset for partition, offset in found.items()}
+                    self.heard(group, broker, committed(broker, group))
 
+    def heard(self, group: str, broker: str, found: Mapping[int, int] | None) -> None:
+        if found is None:
+            return
+        self.answers += 1
+        for place, before in self._known.items():
+            if place[0] == group and found.get(place[1], -1) < before:
+                now = found.get(place[1], "nothing")
+                self.went_back.append(f"{time.monotonic():.3f} {broker}: {place} from {before} to {now}")
+        self._known |= {(group, partition): offset for partition, offset in found.items()}
 
-def committed(broker: str, group: str) -> dict[int, int] | None:
-    """By partition, of the one topic that there is; None if that broker does not say."""
-    request = OffsetFetchRequest(group_id=group, topics=None, require_stable=False)
-    try:
-        answer = ask(broker, request, OffsetFetchResponse, cap=7)
-    except ClientError:
-        return None
-    if answer.error_code != ErrorCode.NONE:
-        return None
-    return {each.partition_index: each.committed_offset for topic in answer.topics for each in topic.partitions}
+    @contextmanager
+    def asked_while_hanging(self, victim: int) -> Iterator[None]:
+        """It answers when it goes on, and what it says has to be true then."""
+        broker = self._it.cluster.brokers[victim].bootstrap
+        questions = {group: Question(broker, group) for group in self._groups}
+        with self._it.hanging(victim):
+            for each in questions.values():
+                each.ask()
+            yield
+        for group, each in questions.items():
+            self.heard(group, broker, each.answer())

@@ -29,7 +29,7 @@ PARTITIONS = 3
 PER_SECOND = 60
 SETTINGS = {
     **OFTEN,
-    "offsets.topic.num.partitions": "1",  # so that one broker coordinates groups of every kind
+    "offsets.topic.num.partitions": "1",  # so that one broker coordinates all of them
     "group.consumer.session.timeout.ms": str(MEMBER_MS),
     "group.consumer.min.session.timeout.ms": str(MEMBER_MS),
 }
@@ -54,6 +54,7 @@ class Reading(Trial):
     def __init__(self, several: Cluster, folder: Path) -> None:
         super().__init__(several, {"t": PARTITIONS})
         self.groups = [Group(self, folder, kind, "t", 2, given) for kind, given in KINDS.items()]
+        self.offsets = Offsets(self, [each.name for each in self.groups])
         self.took: dict[str, float] = {}
         """How long it was, at most, until every group worked again; by what had happened."""
 
@@ -70,7 +71,7 @@ class Reading(Trial):
 def reading(folder: Path) -> Iterator[Reading]:
     with tried(folder, lambda several: Reading(several, folder), SETTINGS) as it:
         history = History(it.cluster.bootstrap, "t", PARTITIONS, PER_SECOND)
-        offsets = Offsets(it, [each.name for each in it.groups])
+        offsets = it.offsets
         try:
             history.start()
             offsets.start()
@@ -113,7 +114,7 @@ def test_members_and_coordinators_come_and_go(tmp_path: Path) -> None:
             goes(it, "their coordinator was killed", lambda victim: it.cluster.brokers[victim].kill())
             goes(it, "their coordinator was stopped", lambda victim: it.cluster.brokers[victim].stop())
             since, victim = time.monotonic(), it.coordinator()
-            with it.hanging(victim):
+            with it.offsets.asked_while_hanging(victim):
                 time.sleep(2 * SESSION_MS / 1000)
                 it.work_on("their coordinator hung", since + 1, 2 * SESSION_MS + MEMBER_MS)
             it.all_in_sync()

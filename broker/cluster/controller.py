@@ -76,7 +76,8 @@ class Controller:
             image = self._view.image
             try:
                 if image.controller == -1:
-                    await self._take()
+                    if self._node_id in image.brokers:  # or else it would elect nobody where it leads itself, first
+                        await self._take()
                 elif self.holds:
                     await self._elect(image, settled)
                     settled = image

@@ -22,7 +22,7 @@ M = TypeVar("M", bound=Machine)
 
 
 class Runner(Generic[M]):
-    """`send` takes what machines send to others."""
+    """`send` takes what machines send to others; `sure` says whether we may answer from memory."""
 
     def __init__(
         self,
@@ -33,9 +33,10 @@ class Runner(Generic[M]):
         tasks: trio.Nursery,
         clock: Callable[[], int],
         send: Callable[[Any], None] = lambda message: None,
+        sure: Callable[[], bool] = lambda: True,
     ) -> None:
         self.topic, self._machine, self._replicas = topic, machine, replicas
-        self.tasks, self.clock, self.send = tasks, clock, send
+        self.tasks, self.clock, self.send, self.sure = tasks, clock, send, sure
         self.disk_failed = replicas.failed
         self._image = Image()
         self._shards: dict[int, Shard[M]] = {}

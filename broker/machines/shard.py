@@ -83,7 +83,7 @@ class Shard(Generic[M]):
 
     def ask(self, act: Callable[..., list[Effect]], *arguments: Any, refuse: Callable[[ErrorCode], R]) -> R | Later[R]:
         """Put something to the machine, by one of its methods: `act(machine, now, *arguments, ticket)`."""
-        if not self.active:
+        if not self.active or not self._runner.sure():
             return refuse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         ticket = Ticket(refuse)
         self._waiting.add(ticket)

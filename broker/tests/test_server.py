@@ -1,4 +1,4 @@
-"""The broker's own tasks are supervised."""
+"""A broker begins where it has ended, and its own tasks are supervised."""
 
 import logging
 from itertools import pairwise
@@ -6,7 +6,22 @@ from itertools import pairwise
 import trio
 from trio.testing import MockClock
 
+from trilogue.broker.network.tests.test_transports import make_topic
 from trilogue.broker.server import FIRST_PAUSE, LONGEST_PAUSE, supervised
+from trilogue.broker.tests.running import Raw, running
+
+
+def test_each_start_is_the_next_leader_epoch_and_clients_come_to_a_leader(tmp_path):
+    """Nobody is elected in between, for want of anybody who is registered."""
+    epochs = []
+    for number in range(3):
+        with running(log_dirs=str(tmp_path)) as server, Raw(server) as raw:
+            if not number:
+                make_topic(raw, "t")
+            partition = server.broker.replicas.find("t", 0)
+            epochs.append((partition.leads, partition.leader_epoch))
+
+    assert epochs == [(True, 0), (True, 1), (True, 2)]
 
 
 def test_a_task_that_fails_is_begun_again_after_pauses_that_grow(caplog):
