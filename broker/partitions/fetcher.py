@@ -140,7 +140,6 @@ class Fetcher:
             asked, request = self._request()
             seconds = self._config()["replica.socket.timeout.ms"] / 1000
             response = await link.call(request, FetchResponse, cap=VERSION, seconds=seconds)
-            self._failed = False
             if response.error_code != ErrorCode.NONE:
                 self._begin_session()
                 if response.error_code not in (
@@ -149,6 +148,7 @@ class Fetcher:
                 ):
                     raise BrokerError(ErrorCode(response.error_code))  # type: ignore[call-arg]
                 continue
+            self._failed = False
             self._go_on_with_session(response.session_id)
             await self._take(link, asked, response)
 
