@@ -21,6 +21,9 @@ class History:
     def __init__(self, bootstrap: str, topic: str, partitions: int, per_second: float) -> None:
         self._bootstrap, self._topic, self._partitions, self._pause = bootstrap, topic, partitions, 1 / per_second
         self.acknowledged: dict[Place, int] = {}
+        self.placeless: set[Place] = set()
+        """Partition and value of what is acknowledged too, but nobody knows where: what the producer has heard of is a
+        later batch, and batches are in order."""
         self.seen: dict[Place, int] = {}
         self.errors: list[str] = []
         """Of batches that the producer gave up."""
@@ -63,7 +66,10 @@ class History:
             if error is not None:
                 self.errors.append(str(error))
                 return
-            self.acknowledged[message.partition(), message.offset()] = int(message.value())
+            if message.offset() is None:
+                self.placeless.add((message.partition(), int(message.value())))
+            else:
+                self.acknowledged[message.partition(), message.offset()] = int(message.value())
             now = time.monotonic()
             self.longest_gap = max(self.longest_gap, now - self._last)
             self._last = now
@@ -87,7 +93,9 @@ class History:
                 continue
             place, value = (message.partition(), message.offset()), int(message.value())
             if place[1] < following[place[0]]:
-                self.went_back.append(f"{place} came again, with {value}")
+                self.went_back.append(
+                    f"{place} came again after {following[place[0]] - 1}, with {value}: {time.strftime('%X')}"
+                )
             following[place[0]] = place[1] + 1
             self.seen[place] = value
         consumer.close()
@@ -140,6 +148,10 @@ class History:
             f"read {value} at {place}: there is {there.get(place)}"
             for place, value in self.seen.items()
             if there.get(place) != value
+        )
+        known = {(part, value) for (part, _), value in there.items()}
+        wrong += (
+            f"acknowledged {value} in partition {part}: it is not there" for part, value in self.placeless - known
         )
         for part, records in log.items():
             values = [value for _, value in records]

@@ -7,7 +7,7 @@ Whatever the load: all replicas are the same in the end, byte for byte, and no b
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
@@ -15,7 +15,7 @@ from typing import TypeVar
 import confluent_kafka
 import confluent_kafka.admin
 
-from compat_tests.brokers import Cluster, cluster
+from compat_tests.brokers import Cluster, Place, cluster
 from compat_tests.history import History
 
 TIMES = int(os.environ.get("TRILOGUE_FAULTS", "2"))
@@ -125,29 +125,36 @@ class Loaded(Trial):
 
 
 @contextmanager
-def tried(folder: Path, make: Callable[[Cluster], T], settings: Mapping[str, str] | None = None) -> Iterator[T]:
+def tried(
+    folder: Path,
+    make: Callable[[Cluster], T],
+    settings: Mapping[str, str] | None = None,
+    places: Mapping[int, Place] | None = None,
+) -> Iterator[T]:
     """A cluster, with what `make` makes of it; checked when everything is well again and all have stopped."""
-    with cluster(folder, {**SETTINGS, **(settings or {})}) as several:
+    with cluster(folder, {**SETTINGS, **(settings or {})}, places=places) as several:
         it = make(several)
         yield it
         it.all_in_sync()
     # They have stopped by now, and so have written everything.
     for topic, count in it.topics.items():
         for partition in range(count):
-            logs = [content(folder / str(each) / "data" / f"{topic}-{partition}") for each in several.brokers]
+            logs = [content(each.data, f"{topic}-{partition}") for each in several.brokers.values()]
             assert logs[0] == logs[1] == logs[2], f"the replicas of {topic}-{partition} differ"
     for each in several.brokers:
         assert "Traceback" not in (folder / str(each) / "broker.log").read_text()
 
 
-def content(folder: Path) -> bytes:
-    return b"".join(each.read_bytes() for each in sorted(folder.glob("*.log")))
+def content(data: Iterable[Path], partition: str) -> bytes:
+    return b"".join(each.read_bytes() for folder in data for each in sorted(folder.glob(f"{partition}/*.log")))
 
 
 @contextmanager
-def trial(folder: Path) -> Iterator[Loaded]:
+def trial(
+    folder: Path, settings: Mapping[str, str] | None = None, places: Mapping[int, Place] | None = None
+) -> Iterator[Loaded]:
     """Under load from the beginning to the end."""
-    with tried(folder, Loaded) as it:
+    with tried(folder, Loaded, settings, places) as it:
         it.history.start()
         try:
             it.writes_go_on()
@@ -156,6 +163,7 @@ def trial(folder: Path) -> Iterator[Loaded]:
             it.all_in_sync()
         finally:
             it.history.stop()
-        assert it.history.check() == []
+        wrong = it.history.check()
+        assert not wrong, "; ".join(wrong)
         assert len(it.history.acknowledged) > 100
         print(f"\n{len(it.history.acknowledged)} acknowledged, longest gap {it.history.longest_gap:.1f} s", end=" ")
