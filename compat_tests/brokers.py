@@ -1,5 +1,6 @@
 """The brokers that tests talk to: ours, alone, in a container or three with ZooKeeper, or Apache Kafka; set alike."""
 
+import os
 import subprocess
 import sys
 import time
@@ -71,6 +72,22 @@ def started(target: str, folder: Path, settings: Mapping[str, str], image: str |
             yield broker.bootstrap
 
 
+class Place(NamedTuple):
+    """Where and how a process of a cluster runs."""
+
+    host: str = "127.0.0.1"
+    within: tuple[str, ...] = ()
+    """What runs it: `ip netns exec ...`."""
+    variables: Mapping[str, str] = {}
+    """Of its environment, besides ours."""
+    disks: int = 1
+
+
+HERE = Place()
+ZOOKEEPER = 0
+"""Its place, among those of brokers."""
+
+
 class Cluster(NamedTuple):
     zookeeper: ZooKeeper
     brokers: Mapping[int, "Trilogue"]
@@ -82,13 +99,22 @@ class Cluster(NamedTuple):
 
 
 @contextmanager
-def cluster(folder: Path, settings: Mapping[str, str], count: int = 3) -> Iterator[Cluster]:
+def cluster(
+    folder: Path, settings: Mapping[str, str], count: int = 3, places: Mapping[int, Place] | None = None
+) -> Iterator[Cluster]:
     """Brokers of ours, and the ZooKeeper that holds them together."""
+    found = places or {}
+    keeper = found.get(ZOOKEEPER, HERE)
     try:
-        with ZooKeeper(folder / "zookeeper") as zookeeper, ExitStack() as stack:
+        with (
+            ZooKeeper(folder / "zookeeper", host=keeper.host, within=keeper.within) as zookeeper,
+            ExitStack() as stack,
+        ):
             given = {**REPLICATED, **settings, "zookeeper.connect": zookeeper.address}
             brokers = {
-                number: stack.enter_context(Trilogue(folder / str(number), **given, **{"node.id": str(number)}))
+                number: stack.enter_context(
+                    Trilogue(folder / str(number), found.get(number, HERE), **given, **{"node.id": str(number)})
+                )
                 for number in range(1, count + 1)
             }
             yield Cluster(zookeeper, brokers)
@@ -112,24 +138,30 @@ def apache_kafka(folder: Path, settings: Mapping[str, str]) -> Iterator[str]:
 class Trilogue:
     """Our broker as a process of its own, with its data in a folder: it can be killed and started again."""
 
-    def __init__(self, folder: Path, **settings: str) -> None:
-        self.folder, self.port = folder, 0
+    def __init__(self, folder: Path, place: Place = HERE, /, **settings: str) -> None:
+        self.folder, self.port, self.place = folder, 0, place
         self.settings = {name.replace("_", "."): value for name, value in settings.items()}
         self.process: subprocess.Popen[bytes] | None = None
 
     @property
     def bootstrap(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return f"{self.place.host}:{self.port}"
+
+    @property
+    def data(self) -> list[Path]:
+        """Where its partitions are."""
+        return [self.folder / name for name in ("data", "second", "third")[: self.place.disks]]
 
     def start(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         port_file = self.folder / "port"
         port_file.unlink(missing_ok=True)
         options = [f"--set={name}={value}" for name, value in self.settings.items()]
-        command = [str(Path(sys.executable).with_name("trilogue")), "start", f"--port={self.port}"]
-        command += [f"--data={self.folder / 'data'}", f"--port-file={port_file}", *options]
+        command = [*self.place.within, str(Path(sys.executable).with_name("trilogue")), "start"]
+        command += [f"--listen={self.bootstrap}", f"--data={','.join(map(str, self.data))}"]
+        command += [f"--port-file={port_file}", *options]
         with open(self.folder / "broker.log", "ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **self.place.variables})
         deadline = time.monotonic() + START_SECONDS
         while not port_file.exists():
             assert self.process.poll() is None, (self.folder / "broker.log").read_text()[-2000:]

@@ -53,7 +53,7 @@ def target(request: pytest.FixtureRequest) -> str:
     return str(request.config.getoption("--target"))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def only_ours(target: str) -> None:
     """For tests that start brokers of ours, whatever the others talk to."""
     if target != TRILOGUE:

@@ -23,11 +23,18 @@ class ZooKeeper:
     """Runs from `start` to `stop`, on the same port and data every time."""
 
     def __init__(
-        self, folder: Path, changed: Mapping[str, str] | None = None, options: tuple[str, ...] = (), port: int = 0
+        self,
+        folder: Path,
+        changed: Mapping[str, str] | None = None,
+        options: tuple[str, ...] = (),
+        port: int = 0,
+        host: str = "127.0.0.1",
+        within: tuple[str, ...] = (),
     ) -> None:
-        self.folder, self._options = folder, options
+        """`within` is what runs it, if that is elsewhere."""
+        self.folder, self._options, self._host, self._within = folder, options, host, within
         self.port = port or apache.free_port()
-        self.address = f"127.0.0.1:{self.port}"
+        self.address = f"{host}:{self.port}"
         self.process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True, exist_ok=True)
         given = {
@@ -36,7 +43,7 @@ class ZooKeeper:
             "maxSessionTimeout": "60000",
             "dataDir": str(folder / "data"),
             "clientPort": str(self.port),
-            "clientPortAddress": "127.0.0.1",
+            "clientPortAddress": host,
             "maxClientCnxns": "0",
             "admin.enableServer": "false",
             "4lw.commands.whitelist": "*",
@@ -47,7 +54,7 @@ class ZooKeeper:
     def start(self) -> None:
         with open(self.folder / "zookeeper.log", "ab") as log:
             self.process = subprocess.Popen(
-                apache.command(MAIN, "zoo.cfg", options=(*HEAP, *self._options), jar_set=JARS),
+                [*self._within, *apache.command(MAIN, "zoo.cfg", options=(*HEAP, *self._options), jar_set=JARS)],
                 cwd=self.folder,
                 stdout=log,
                 stderr=log,
@@ -61,7 +68,7 @@ class ZooKeeper:
 
     def _serves(self) -> bool:
         try:
-            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as asking:
+            with socket.create_connection((self._host, self.port), timeout=1) as asking:
                 asking.sendall(b"srvr")
                 return asking.recv(1 << 12).startswith(b"Zookeeper version")
         except OSError:
