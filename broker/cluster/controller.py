@@ -21,6 +21,7 @@ from trilogue.broker.cluster.image import (
     PartitionState,
     Topic,
     config_path,
+    not_understood,
     to_json,
     topic_path,
 )
@@ -257,7 +258,11 @@ class Controller:
     async def _take_producer_ids(self) -> int:
         """The first of a block.  If we do not hear that it is ours, it is nobody's."""
         node = await self._view.session.read(PRODUCER_IDS)
-        start = int(node.data) if node else 0
+        try:
+            start = int(node.data) if node else 0
+        except ValueError as problem:
+            not_understood(PRODUCER_IDS, problem)
+            raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{PRODUCER_IDS} cannot be understood") from None
         taken = str(start + PRODUCER_ID_BLOCK).encode()
         op = Update(PRODUCER_IDS, taken, node.version) if node else Create(PRODUCER_IDS, taken)
         await self._view.session.commit([op])

@@ -125,6 +125,8 @@ class Image:
     topics: Mapping[str, Topic] = field(default_factory=dict)
     topic_names: Mapping[bytes, str] = field(default_factory=dict)
     """By id."""
+    unread: Mapping[str, Mapping[str, Node | None]] = field(default_factory=dict)
+    """Topics that are there, but have never been understood: their nodes, for when their own becomes so."""
     configs: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)
     """By kind ("topics", "brokers", "groups", ...) and name; for all brokers, "<default>"."""
     config_versions: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -182,20 +184,23 @@ class Image:
             fields["secret"] = node.data
 
     def _apply_topics(self, changes: Mapping[str, Mapping[str, Node | None]]) -> dict[str, Any]:
-        topics, names = dict(self.topics), dict(self.topic_names)
-        for name, nodes in changes.items():
+        topics, names, unread = dict(self.topics), dict(self.topic_names), dict(self.unread)
+        for name, changed in changes.items():
             before = topics.pop(name, None)
             if before is not None:
                 names.pop(before.id, None)
+            nodes = {**unread.pop(name, {}), **changed}
             try:
                 after = read_topic(name, before, nodes)
             except GARBAGE as problem:
                 not_understood(TOPICS + name, problem)
-                after = before
+                if before is None:
+                    unread[name] = nodes
+                after = before and read_topic(name, before, without(nodes, TOPICS + name))
             if after is not None:
                 topics[name] = after
                 names[after.id] = name
-        return {"topics": topics, "topic_names": names}
+        return {"topics": topics, "topic_names": names, "unread": unread}
 
 
 def vanished(before: Image, after: Image) -> set[str]:
@@ -207,6 +212,10 @@ def vanished(before: Image, after: Image) -> set[str]:
         for name, topic in before.topics.items()
         if (found := after.topics.get(name)) is not topic and (found is None or found.id != topic.id)
     }
+
+
+def without(nodes: Mapping[str, Node | None], path: str) -> dict[str, Node | None]:
+    return {each: node for each, node in nodes.items() if each != path}
 
 
 def put(mapping: dict[Any, Any], key: Any, value: Any) -> None:

@@ -274,9 +274,10 @@ class Replicas:
                 partition.min_isr = config["min.insync.replicas"]
 
     def put_strays_aside(self, image: Image) -> None:
-        """Folders of topics that the cluster does not have: kept, under a name that says so."""
+        """Folders of topics that the cluster does not have: kept, under a name that says so.  A topic that cannot be
+        understood is there: when somebody has put it right, it has its data."""
         for key, home in self._on_disk.items():
-            if image.partition(*key) is None:
+            if image.partition(*key) is None and key[0] not in image.unread:
                 self._put_aside(home, key)
 
     def _put_aside(self, home: DataDirectory, key: TopicPartition) -> None:

@@ -85,6 +85,29 @@ def test_a_new_topic_that_cannot_be_understood_is_not_there():
     assert set(after.topics) == {"orders"}
 
 
+def test_a_topic_that_is_understood_later_has_the_states_that_came_before():
+    """A store announces what has changed, and those have not."""
+    nodes = {path: Node(data, 0, 7) for path, data in GOOD.items()}
+    bad = {**nodes, topic_path("orders"): Node(b"?", 0, 7)}
+
+    first = Image().apply(bad)
+    later = first.apply({state_path("orders", 1): Node(STATE._replace(leader_epoch=9).to_json(3), 1, 7)})
+    repaired = later.apply({topic_path("orders"): nodes[topic_path("orders")]})
+
+    assert (set(first.topics), set(first.unread)) == (set(), {"orders"})
+    assert repaired.topics["orders"].partitions == (STATE, STATE._replace(leader_epoch=9, version=1))
+    assert repaired.unread == {}
+    assert first.apply(dict.fromkeys(path for path in GOOD if path.startswith(topic_path("orders")))).unread == {}
+
+
+def test_the_states_of_a_topic_are_understood_though_its_own_node_is_not_any_more():
+    newer = Node(STATE._replace(leader_epoch=9).to_json(3), 1, 7)
+
+    after = IMAGE.apply({topic_path("orders"): Node(b"?", 1, 7), state_path("orders", 0): newer})
+
+    assert after.topics["orders"].partitions == (STATE._replace(leader_epoch=9, version=1), STATE)
+
+
 @pytest.mark.parametrize(
     "path",
     ["/brokers/ids/x", "/brokers/ids/", "/config/topics", "/config/", "/brokers/topics/", "/other"]
