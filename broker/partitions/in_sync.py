@@ -27,9 +27,11 @@ class InSync:
     async def run(self) -> None:
         """Never ends: looks who has fallen behind."""
         while True:
-            patience = self._lag_seconds()
+            patience, before = self._lag_seconds(), trio.current_time()
             await trio.sleep(patience / 2)
             now = trio.current_time()
+            if now - before > patience:
+                continue  # we were stopped, or time was: what followers have sent meanwhile is heard first
             for partition in list(self._replicas):
                 if partition.leads and len(partition.state.isr) > 1 and partition.proposed is None:
                     late = partition.laggards(now, patience)
