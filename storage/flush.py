@@ -45,8 +45,10 @@ class Flush(NamedTuple):
 
 def flush_due(config: LogConfig, unflushed: int, last_flush_ms: int, now_ms: int) -> bool:
     """Whether flush.messages or flush.ms asks for a flush now, with `unflushed` offsets not known to be
-    safe."""
-    return unflushed > 0 and (unflushed >= config.flush_messages or now_ms - last_flush_ms >= config.flush_ms)
+    safe.  If the clock has been put back, nobody knows how long the last is ago."""
+    if unflushed <= 0 or unflushed >= config.flush_messages:
+        return unflushed > 0
+    return config.flush_ms < FOREVER and not 0 <= now_ms - last_flush_ms < config.flush_ms
 
 
 def flush_deadline_ms(config: LogConfig, unflushed: int, last_flush_ms: int) -> int:

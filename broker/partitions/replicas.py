@@ -40,6 +40,10 @@ class Attempt(NamedTuple):
     pause_ms: int
     error: OSError
 
+    def is_due(self, now_ms: int) -> bool:
+        """Also if the clock has been put back since: it would be waited for as long as it was put back."""
+        return not self.at_ms - self.pause_ms <= now_ms < self.at_ms
+
 
 class Replicas:
     def __init__(
@@ -172,7 +176,7 @@ class Replicas:
         """Try again those whose time has come; whether any is open now."""
         opened = False
         now_ms = self._clock_ms()
-        for key in [key for key, attempt in self.unopened.items() if attempt.at_ms <= now_ms]:
+        for key in [key for key, attempt in self.unopened.items() if attempt.is_due(now_ms)]:
             topic, state = image.topics.get(key[0]), image.partition(*key)
             if topic is None or state is None:
                 del self.unopened[key]

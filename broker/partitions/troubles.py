@@ -28,9 +28,9 @@ class Troubles:
         self._said_at_ms: dict[tuple[str, int | None], int] = {}
 
     def rests(self, work: str, key: TopicPartition, now_ms: int) -> bool:
-        """Whether it failed so lately that it is left alone."""
+        """Whether it failed so lately that it is left alone.  Not if the clock has been put back since."""
         rest = self._resting.get((work, key))
-        return rest is not None and now_ms < rest.until_ms
+        return rest is not None and rest.until_ms - rest.pause_ms <= now_ms < rest.until_ms
 
     def failed(self, work: str, key: TopicPartition, now_ms: int) -> int:
         """Answers how long it rests, in milliseconds."""

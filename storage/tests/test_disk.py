@@ -159,3 +159,14 @@ def test_flush_by_time(tmp_path: Path):
     assert log.flush_due(NOW + 100)
     log.flush(NOW + 100)
     assert not log.flush_due(NOW + 1000)
+
+
+def test_flush_by_time_when_the_clock_is_put_back(tmp_path: Path):
+    """How long the last is ago is not known then; not to flush for an hour would be wrong."""
+    timely, never = opened(tmp_path / "t-0", flush_ms=100), opened(tmp_path / "t-1")
+    for log in (timely, never):
+        append(log, b"x")
+    assert (timely.flush_due(NOW - 3_600_000), never.flush_due(NOW - 3_600_000)) == (True, False)
+    timely.flush(NOW - 3_600_000)
+    append(timely, b"y")
+    assert [timely.flush_due(NOW - 3_600_000 + later) for later in (99, 100)] == [False, True]

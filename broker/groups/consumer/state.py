@@ -110,9 +110,9 @@ class ConsumerState:
 
     @property
     def assigned_lately(self) -> bool:
-        """So lately that the assignment is not made anew yet."""
+        """So lately that the assignment is not made anew yet.  Not if the clock has been put back since."""
         age_ms = self._world.clock() - self.assigned_ms
-        return self.assigned_ms != 0 and age_ms < self.setting("assignment.interval.ms")
+        return self.assigned_ms != 0 and 0 <= age_ms < self.setting("assignment.interval.ms")
 
     def setting(self, name: str) -> int:
         """The group's own, or the broker's."""

@@ -188,6 +188,13 @@ def test_an_assignment_is_kept_for_an_interval():
     assert stage.group().state_name == "Reconciling"
 
 
+def test_the_interval_is_over_if_the_clock_is_put_back():
+    stage = alone()
+    stage.beat("b")
+    stage.world.now_ms -= 3_600_000
+    assert stage.beat("a", 2) == (2, t(0, 1))
+
+
 def test_the_interval_may_be_the_groups_own():
     stage = Stage()
     stage.world.image = Image(
