@@ -75,8 +75,8 @@ bench-hostile: $(READY)  ## what another client feels while one attacks, beside 
 kills: $(READY)  ## a pipeline's driver killed ten times; `make test` has three
 	TRILOGUE_KILLS=10 $(BIN)/python -m pytest pipeline/tests/test_kills.py
 
-faults: $(READY)  ## brokers of a cluster killed, hung and stopped under load, twenty times each; `make test` has two
-	TRILOGUE_FAULTS=20 $(BIN)/python -m pytest compat_tests/test_faults.py
+faults: $(READY)  ## a cluster under load: brokers, network, disks, sessions and clocks fail up to twenty times each; `make test` has two
+	TRILOGUE_FAULTS=20 $(BIN)/python -m pytest compat_tests/test_faults*.py
 
 examples: $(READY)  ## run the pipeline's examples on a broker of their own, and draw their pictures anew
 	TZ=UTC $(BIN)/python -m trilogue.pipeline.examples.pictures docs/pictures
