@@ -46,9 +46,13 @@ class Trial:
         self.cluster, self.topics = several, topics
         self.hung: int | None = None
         admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": several.bootstrap})
-        new = [confluent_kafka.admin.NewTopic(name, count) for name, count in topics.items()]
-        for made in admin.create_topics(new).values():
-            made.result(30)
+        for name, count in topics.items():
+            # Whoever is asked may not have heard of the last broker yet: then three replicas are refused.
+            self.until(f"{name} is made", lambda name=name, count=count: self._make(admin, name, count))
+
+    def _make(self, admin: confluent_kafka.admin.AdminClient, name: str, count: int) -> bool:
+        admin.create_topics([confluent_kafka.admin.NewTopic(name, count)])[name].result(30)
+        return True
 
     def leader(self, partition: int = 0, topic: str = "t") -> int:
         """-1 if nobody leads."""

@@ -1,5 +1,6 @@
 """What is written to a leader is with its followers; who leads, and who is in sync, follows from who is there."""
 
+from dataclasses import replace
 from typing import TypeVar
 
 import pytest
@@ -153,6 +154,25 @@ def test_who_falls_behind_leaves_and_comes_back_when_it_has_caught_up():
         assert content(cluster, late) == content(cluster, leader.node_id)
 
     run(story, replica_lag_time_max_ms="200", replica_fetch_wait_max_ms="50")
+
+
+def test_a_leader_that_refuses_every_fetch_is_named_once(caplog):
+    async def story(cluster: Cluster) -> None:
+        await make(cluster)
+        leader = await cluster.leader(isr=3)
+        follower = leader.node_id % 3 + 1
+        view = cluster.servers[leader.node_id].broker.view
+        image = view.image
+        others = {number: info for number, info in image.brokers.items() if number != follower}
+        view.image = replace(image, brokers=others)  # the cluster has given it up, and it has not heard
+        for _ in range(10):
+            await trio.sleep(0.05)
+        view.image = image
+        await write(cluster, b"a")
+        named = [each.getMessage() for each in caplog.records if "cannot be followed" in each.getMessage()]
+        assert named == [f"broker {leader.node_id} cannot be followed: STALE_BROKER_EPOCH"]
+
+    run(story, replica_fetch_wait_max_ms="50", replica_lag_time_max_ms="60000")
 
 
 def test_a_follower_begins_where_its_leader_does():
