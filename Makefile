@@ -76,7 +76,7 @@ kills: $(READY)  ## a pipeline's driver killed ten times; `make test` has three
 	TRILOGUE_KILLS=10 $(BIN)/python -m pytest pipeline/tests/test_kills.py
 
 faults: $(READY)  ## brokers of a cluster killed, hung and stopped under load, transactions and groups, up to twenty times each
-	TRILOGUE_FAULTS=20 $(BIN)/python -m pytest compat_tests/test_faults.py compat_tests/test_faults_transactions.py compat_tests/test_faults_groups.py
+	TRILOGUE_FAULTS=20 $(BIN)/python -m pytest $(wildcard compat_tests/test_faults*.py)
 
 examples: $(READY)  ## run the pipeline's examples on a broker of their own, and draw their pictures anew
 	TZ=UTC $(BIN)/python -m trilogue.pipeline.examples.pictures docs/pictures
