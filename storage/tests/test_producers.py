@@ -155,3 +155,57 @@ def test_truncation_winds_producers_back(tmp_path: Path):
     assert log.last_stable_offset(3) == 3
     assert log.producers()[0].last_sequence == 2
     assert idempotent(log, 3, b"again").base_offset == 3
+
+
+def test_a_guard_stands_until_its_transaction_is_open_or_over(tmp_path: Path):
+    log = opened(tmp_path / "t-0")
+    first = log.guard(7, 0, 0, NOW, 1)
+    assert log.guard(7, 0, 1, NOW, 1) is first  # asked about once more
+    assert not log.stands(7, None)
+    idempotent(log, 0, b"of another", producer=8, transactional=True)
+    assert log.stands(7, first)
+    idempotent(log, 0, b"a", transactional=True)
+    assert not log.stands(7, first)
+    second = log.guard(7, 0, 1, NOW, 1)
+    end(log, True)
+    assert not log.stands(7, second)
+
+
+def test_a_guard_falls_by_a_marker_that_was_replicated_and_by_a_truncation(tmp_path: Path):
+    leader, follower = opened(tmp_path / "t-0"), opened(tmp_path / "t-1")
+    end(leader, True)
+    guard = follower.guard(7, 0, 0, NOW, 1)
+    follower.append_as_follower(memoryview(bytearray(next(leader.batches(0)).view)), now_ms=NOW)
+    assert not follower.stands(7, guard)
+    guard = follower.guard(7, 0, 0, NOW, 1)
+    follower.truncate_to(0, NOW)
+    assert not follower.stands(7, guard)
+
+
+def test_in_version_2_the_marker_of_the_transaction_before_leaves_the_guard_alone(tmp_path: Path):
+    log = opened(tmp_path / "t-0")
+    idempotent(log, 0, b"a", transactional=True, transaction_version=2)
+    guard = log.guard(7, 1, 0, NOW, 2)
+    end(log, True, epoch=1, version=2)
+    assert log.stands(7, guard)
+    end(log, False, epoch=2, version=2)
+    assert not log.stands(7, guard)
+
+
+def test_a_guard_keeps_the_place_of_a_batch_that_was_refused_first(tmp_path: Path):
+    log = opened(tmp_path / "t-0")
+    log.guard(7, 0, 3, NOW, 1)
+    log.guard(7, 0, 2, NOW, 1)
+    with refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER):
+        idempotent(log, 3, b"b", transactional=True)
+    assert idempotent(log, 2, b"a", transactional=True).base_offset == 0
+    assert idempotent(log, 3, b"b", transactional=True).base_offset == 1
+
+
+def test_guards_expire_as_producers_do(tmp_path: Path):
+    log = opened(tmp_path / "t-0", producer_id_expiration_ms=1000)
+    guard = log.guard(7, 0, 0, NOW, 1)
+    log.expire_producers(NOW + 999)
+    assert log.stands(7, guard)
+    log.expire_producers(NOW + 1000)
+    assert not log.stands(7, guard)
