@@ -21,6 +21,9 @@ class History:
     def __init__(self, bootstrap: str, topic: str, partitions: int, per_second: float) -> None:
         self._bootstrap, self._topic, self._partitions, self._pause = bootstrap, topic, partitions, 1 / per_second
         self.acknowledged: dict[Place, int] = {}
+        self.acknowledged_with_others: set[tuple[int, int]] = set()
+        """Partitions and values of which librdkafka knows only that a later one was acknowledged: they are there, and
+        it cannot say where."""
         self.seen: dict[Place, int] = {}
         self.errors: list[str] = []
         """Of batches that the producer gave up."""
@@ -63,7 +66,10 @@ class History:
             if error is not None:
                 self.errors.append(str(error))
                 return
-            self.acknowledged[message.partition(), message.offset()] = int(message.value())
+            if message.offset() is None:
+                self.acknowledged_with_others.add((message.partition(), int(message.value())))
+            else:
+                self.acknowledged[message.partition(), message.offset()] = int(message.value())
             now = time.monotonic()
             self.longest_gap = max(self.longest_gap, now - self._last)
             self._last = now
@@ -141,6 +147,8 @@ class History:
             for place, value in self.seen.items()
             if there.get(place) != value
         )
+        somewhere = {(part, value) for (part, _), value in there.items()}
+        wrong += (f"acknowledged {value}: not there" for value in self.acknowledged_with_others - somewhere)
         for part, records in log.items():
             values = [value for _, value in records]
             if sorted(set(values)) != values:
