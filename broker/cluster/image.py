@@ -82,6 +82,10 @@ class PartitionState(NamedTuple):
     elr: tuple[int, ...] = ()
     """Eligible leader replicas (KIP-966): have left an ISR that was smaller than min.insync.replicas, and so miss
     nothing that was committed."""
+    topic_version: int = 0
+    """Of the topic's node when a replica last left.  The two nodes are read one after the other, and a state that is
+    newer than the replicas we know of is not believed: we would go on as a replica, under an epoch in which we are
+    none, and be counted by what we had before we forgot it."""
 
     @property
     def moves(self) -> bool:
@@ -104,6 +108,7 @@ class PartitionState(NamedTuple):
             leader_broker_epoch=self.leader_broker_epoch,
             isr_epochs=self.isr_epochs,
             elr=self.elr,
+            topic_version=self.topic_version,
         )
 
 
@@ -330,7 +335,9 @@ def read_topic(name: str, before: Topic | None, nodes: Mapping[str, Node | None]
         if path.endswith("/state") and node is not None:
             index = path[len(home) + len("/partitions/") : -len("/state")]
             if index.isdecimal() and int(index) < len(partitions):
-                partitions[int(index)] = read_state(path, partitions[int(index)], node)
+                state = read_state(path, partitions[int(index)], node)
+                if state.topic_version <= version:  # otherwise both are announced, and will be read again
+                    partitions[int(index)] = state
     return Topic(name, topic_id, tuple(partitions), version)
 
 
@@ -346,6 +353,7 @@ def read_state(path: str, before: PartitionState, node: Node) -> PartitionState:
             version=node.version,
             isr_epochs=numbers(said, "isr_epochs") if "isr_epochs" in said else (),
             elr=numbers(said, "elr") if "elr" in said else (),
+            topic_version=number(said, "topic_version") if "topic_version" in said else 0,
         )
     except GARBAGE as problem:
         not_understood(path, problem)

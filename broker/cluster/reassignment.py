@@ -128,8 +128,9 @@ def move_ops(before: Topic, after: Topic, controller_epoch: int) -> list[Op]:
 
 
 def changes(before: Topic, after: Topic) -> list[Change]:
+    """The partitions with another state, which says that it belongs to the topic's node as it will be."""
     return [
-        Change(after.name, index, now)
+        Change(after.name, index, now._replace(topic_version=before.version + 1))
         for index, (then, now) in enumerate(zip(before.partitions, after.partitions, strict=True))
         if now.to_json(0) != then.to_json(0)
     ]

@@ -80,6 +80,20 @@ def test_the_version_of_a_state_that_cannot_be_understood_is_known():
     assert (after.controller_epoch, after.controller_epoch_version) == (3, 6)
 
 
+def test_a_state_that_is_newer_than_the_replicas_we_know_is_not_believed():
+    """Somebody has left, in one commit with it.  Both nodes are announced, but the state may be read before."""
+    without = Topic("orders", IMAGE.topics["orders"].id, (STATE._replace(replicas=(1,)),))
+    version = IMAGE.topics["orders"].version + 1
+    left = STATE._replace(replicas=(1,), isr=(1,), leader_epoch=STATE.leader_epoch + 1, topic_version=version)
+    state, topic = Node(left.to_json(1), 6, 7), Node(without.to_json(), version, 7)
+
+    early = IMAGE.apply({state_path("orders", 0): state})
+    assert early.partition("orders", 0) == STATE
+    assert early.apply({state_path("orders", 0): state, topic_path("orders"): topic}).partition(
+        "orders", 0
+    ) == left._replace(version=6)
+
+
 def test_a_new_topic_that_cannot_be_understood_is_not_there():
     after = IMAGE.apply({topic_path("bad"): Node(b"?", 0, 9), state_path("bad", 0): Node(STATE.to_json(1), 0, 9)})
     assert set(after.topics) == {"orders"}
