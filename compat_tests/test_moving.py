@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 SETTINGS = {"replica.fetch.wait.max.ms": "200", "replica.fetch.backoff.ms": "100"}
 PER_SECOND = 100
-GAP_SECONDS = 3.0
+GAP_SECONDS = 10.0
 """A producer that has come to a broker too late asks for metadata, and tries again."""
 LARGE = 3000
 """Records of a thousand bytes each: more than a fetch brings."""

@@ -30,6 +30,8 @@ LATEST, EARLIEST = -1, -2
 NO_SESSION, INITIAL_EPOCH = 0, 0
 NO_EPOCH = -1
 EPOCH_MAX = 2**31 - 1
+HELD_SECONDS = 0.05
+"""For so long at least who has copied too fast is held back: `replica.fetch.backoff.ms` may be nothing."""
 
 MOVED = {
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -187,7 +189,8 @@ class Fetcher:
 
     def _hold_back(self) -> None:
         """Leave those out for a while who have copied too fast."""
-        if self._throttle.exceeded(trio.current_time()):
+        now = trio.current_time()
+        if self._throttle.exceeded(now):
             for key, following in self._following.items():
                 if (
                     key not in self._resting
@@ -195,6 +198,7 @@ class Fetcher:
                     and self._throttle.covers(*following.partition.key)
                 ):
                     self._rest(following)
+                    self._resting[key] = max(self._resting[key], now + HELD_SECONDS)
 
     def _request(self) -> tuple[Mapping[TopicIdPartition, Following], FetchRequest]:
         """The next one, and all that it is about."""
