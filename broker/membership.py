@@ -87,7 +87,6 @@ class Member:
         broker, session = self._broker, self._session
         for _ in range(REGISTRATIONS_MAX):
             epoch = session.epoch
-            await self._be_known()
             try:
                 await session.commit([Create(self._path, self._told(), ephemeral=True)])
             except Conflict:
@@ -99,6 +98,7 @@ class Member:
         else:
             raise CannotStart(f"broker {broker.node_id} comes and goes in the store faster than we can register")
         self._session_epoch = epoch
+        await self._be_known()
         await broker.view.until(lambda image: image.controller != -1 and knows_its_part(broker.node_id, image))
         self._had_all = broker.image.brokers[broker.node_id].epoch
 
@@ -108,7 +108,9 @@ class Member:
         node = await self._session.read(path)
         if node is None or node.data != told:
             op = Create(path, told) if node is None else Update(path, told, node.version)
-            with suppress(Conflict):  # somebody unregisters us; we are told so when we are gone
+            with suppress(
+                Conflict
+            ):  # somebody has just unregistered who we were; we are known again after the next start
                 await self._session.commit([op])
 
     async def _until_former_run_is_gone(self) -> None:
