@@ -108,9 +108,7 @@ class Member:
         node = await self._session.read(path)
         if node is None or node.data != told:
             op = Create(path, told) if node is None else Update(path, told, node.version)
-            with suppress(
-                Conflict
-            ):  # somebody has just unregistered who we were; we are known again after the next start
+            with suppress(Conflict):  # somebody has just unregistered us; we are known again after the next start
                 await self._session.commit([op])
 
     async def _until_former_run_is_gone(self) -> None:
