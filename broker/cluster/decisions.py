@@ -377,7 +377,9 @@ def preferences(image: Image) -> list[Change]:
         Change(topic.name, index, led_by(image, state, state.replicas[0]))
         for topic in image.topics.values()
         for index, state in enumerate(topic.partitions)
-        if state.replicas and state.leader != state.replicas[0] and may_lead(image, state, state.replicas[0])
+        if state.replicas
+        and state.leader != state.replicas[0]
+        and may_lead(seen_from(image, topic.name, index), state, state.replicas[0])
     ]
 
 

@@ -19,6 +19,7 @@ from trilogue.broker.cluster.decisions import (
     leads,
     news,
     one,
+    seen_from,
     with_isr,
 )
 from trilogue.broker.cluster.image import Image, PartitionState, Topic, topic_path
@@ -46,10 +47,11 @@ def plan_moves(
             if not 0 <= index < len(partitions):
                 problem = f"Unable to find partition {name}:{index}."
                 raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, problem)
+            here = seen_from(image, name, index)
             if target is None:
-                partitions[index] = cancelled(image, partitions[index], unclean=unclean, min_isr=min_isr)
+                partitions[index] = cancelled(here, partitions[index], unclean=unclean, min_isr=min_isr)
             else:
-                partitions[index] = moving(image, partitions[index], target, may_resize=may_resize, min_isr=min_isr)
+                partitions[index] = moving(here, partitions[index], target, may_resize=may_resize, min_isr=min_isr)
         except BrokerError as refusal:
             refusals.append(refusal)
         else:
@@ -151,7 +153,8 @@ def completions(
             continue
         partitions, ended, needed = list(topic.partitions), 0, min_isr(topic.name)
         for index, state in enumerate(partitions):
-            if ended < COMPLETED_AT_ONCE and (after := completed(image, state, needed)) is not None:
+            here = seen_from(image, topic.name, index)
+            if ended < COMPLETED_AT_ONCE and (after := completed(here, state, needed)) is not None:
                 partitions[index] = after
                 ended += 1
         if ended:

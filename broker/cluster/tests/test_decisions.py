@@ -320,6 +320,7 @@ def test_by_itself_leadership_goes_back_wherever_it_can():
 
     assert preferences(image) == [Change("t", 0, state((1, 2), 1, 5, (1, 2)))]
     assert preferences(altered(image, 1, stopping=True)) == []
+    assert preferences(altered(image, 1, offline=frozenset({("t", 0)}))) == [], "it cannot write to it"
 
 
 # -- images ----------------------------------------------------------------------------------------

@@ -185,6 +185,14 @@ def test_topics_are_completed_once_and_only_where_something_is_new():
     ]
 
 
+def test_who_cannot_write_to_a_partition_is_waited_for():
+    image = cluster(1, 2, 3, states=(state((1, 3, 2), (1, 2, 3), adding=(3,), removing=(2,)),))
+    unable = image.brokers[3]._replace(offline=frozenset({("t", 0)}))
+
+    assert [each.name for each in completions(image)] == ["t"]
+    assert list(completions(replace(image, brokers={**image.brokers, 3: unable}))) == []
+
+
 # -- taking it back --------------------------------------------------------------------------------
 
 
