@@ -11,7 +11,7 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from bench import cluster, footprint, groups, growth, pipeline, report, spark_read, trials
+from bench import cluster, failover, footprint, groups, growth, pipeline, report, spark_read, trials
 from bench.brokers import Apache, Ours, running
 from bench.storage import AHEAD_BYTES, GIB, touch_memory
 from bench.trial import Fact, Row, measure
@@ -75,6 +75,8 @@ def main() -> int:
         if "cluster" in given.sections:
             rows += cluster.side_by_side(folder, given.rounds)
             known += cluster.many_partitions(folder / "many")
+        if "failover" in given.sections:
+            rows += failover.trials(folder / "failover")
         if "growth" in given.sections:
             grown += growth.all_growth(folder)
     finally:

@@ -116,6 +116,8 @@ OURS = str(Path(sys.executable).with_name("trilogue"))
 
 class Ours(Broker):
     name = "trilogue"
+    port = 0
+    """Any, at its first start; afterwards the same again."""
 
     def __init__(self, folder: Path, *, name: str = name, command: str = OURS, **settings: str) -> None:
         self._folder, self.name, self._command = folder, name, command
@@ -125,7 +127,7 @@ class Ours(Broker):
         self._folder.mkdir(parents=True, exist_ok=True)
         port_file = self._folder / "port"
         port_file.unlink(missing_ok=True)  # of one that was killed
-        command = [self._command, "start", "--port=0", f"--port-file={port_file}"]
+        command = [self._command, "start", f"--port={self.port}", f"--port-file={port_file}"]
         command += [f"--data={self._folder / 'data'}"]
         command += [f"--set={name}={value}" for name, value in self._settings.items()]
         # As installed, where modules are compiled; whatever this environment says about writing bytecode.

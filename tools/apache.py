@@ -131,6 +131,12 @@ class Kafka:
                 self.process.wait()
             self.process = None
 
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+        self.process = None
+
     def __enter__(self) -> "Kafka":
         self.start()
         return self
