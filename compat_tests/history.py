@@ -121,11 +121,15 @@ class History:
         consumer = self._consumer()
         found: dict[int, list[tuple[int, int]]] = {each: [] for each in range(self._partitions)}
         ends = {}
-        for each in found:
-            _, ends[each] = consumer.get_watermark_offsets(
-                confluent_kafka.TopicPartition(self._topic, each), timeout=30
-            )
         deadline = time.monotonic() + 60
+        while len(ends) < len(found):
+            try:
+                place = confluent_kafka.TopicPartition(self._topic, len(ends))
+                _, ends[len(ends)] = consumer.get_watermark_offsets(place, timeout=30)
+            except confluent_kafka.KafkaException:  # brokers may be about to register again, and nobody leads
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
         while any(end and (not found[each] or found[each][-1][0] < end - 1) for each, end in ends.items()):
             assert time.monotonic() < deadline, f"not everything can be read: {ends}"
             message = consumer.poll(0.5)
