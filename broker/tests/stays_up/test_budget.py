@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from trilogue.broker.tests.stays_up.process import Client, Process, process
 from trilogue.wire.apis.describe_configs import DescribeConfigsRequest
@@ -15,14 +16,27 @@ from trilogue.wire.schema import Request
 FAIR_SECONDS = 1.0
 """Generous: on a machine that does much else a client may wait for others than us.  An attack's seconds are more."""
 
+FAIR_PART = 0.25
+"""Of an attack that takes so much longer there.  Whoever cannot be served beside it waits for all of it."""
+
+
+class Waited(NamedTuple):
+    longest: float
+    attack: float
+    """How long that took."""
+
+    @property
+    def fair(self) -> bool:
+        return self.longest < max(FAIR_SECONDS, FAIR_PART * self.attack)
+
 
 def frame(request: Request, version: int) -> bytes:
     return b"".join(bytes(part) for part in write_request(request, version, 1, "attacker"))
 
 
-def longest_wait(broker: Process, attack: Callable[[Client], object]) -> float:
+def longest_wait(broker: Process, attack: Callable[[Client], object]) -> Waited:
     """How long another client had to wait for ApiVersions while one attacked."""
-    waits = [0.0]
+    waits, started = [0.0], time.monotonic()
     ended = threading.Event()
 
     def ask() -> None:
@@ -41,7 +55,7 @@ def longest_wait(broker: Process, attack: Callable[[Client], object]) -> float:
     finally:
         ended.set()
         other.join()
-    return max(waits)
+    return Waited(max(waits), time.monotonic() - started)
 
 
 def test_many_requests_at_once_with_large_answers(tmp_path: Path) -> None:
@@ -57,7 +71,7 @@ def test_many_requests_at_once_with_large_answers(tmp_path: Path) -> None:
             assert client.create("wide", 2000) == 0
             client.ask(MetadataRequest(topics=[MetadataRequest.Topic(name="wide")]), 9, MetadataResponse)
         before = broker.rss_mib()
-        assert longest_wait(broker, attack) < FAIR_SECONDS
+        assert (waited := longest_wait(broker, attack)).fair, waited
         assert broker.rss_mib() - before < 48
 
 
@@ -73,7 +87,7 @@ def test_one_request_for_very_many_things(tmp_path: Path) -> None:
     with process(tmp_path) as broker:
         with broker.client() as client:
             assert client.create("topic") == 0
-        assert longest_wait(broker, attack) < FAIR_SECONDS
+        assert (waited := longest_wait(broker, attack)).fair, waited
 
 
 def test_fetches_that_wait_for_more_than_comes_cost_nothing_to_those_who_produce(tmp_path: Path) -> None:
