@@ -424,6 +424,7 @@ class Waiting(Parked[FetchResponse]):
 
     def close(self) -> None:
         self.wake = nobody
+        self._bell.heard = nobody  # else the two would keep each other, and the files of what was found, open
         for partition in self._positions:
             partition.unwatch(self._bell)
 
