@@ -27,6 +27,7 @@ SECTIONS = [
     "footprint",
     "Spark",
     "cluster",
+    "failover",
     "growth",
 ]
 

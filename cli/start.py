@@ -177,16 +177,21 @@ def run_until_stopped(config: object, options: argparse.Namespace) -> None:
             if TELLING is not None:
                 nursery.start_soon(tell_at_signal, TELLING)
             with trio.open_signal_receiver(*wanted(ENDING)) as signals:
+                begun: list[Server] = []
+                nursery.start_soon(stop_at_signal, begun, signals, nursery.cancel_scope)
                 running: Server = await nursery.start(partial(serve, config, store=store, adopting=options.adopt))
+                begun.append(running)
                 announce(running, options.port_file)
                 nursery.start_soon(settle_down)
-                nursery.start_soon(stop_at_signal, running, signals)
                 await running.stopped.wait()
                 nursery.cancel_scope.cancel()
 
-    async def stop_at_signal(running: Server, signals: object) -> None:
+    async def stop_at_signal(begun: list[Server], signals: object, life: trio.CancelScope) -> None:
         async for _ in signals:  # type: ignore[attr-defined]
-            running.stop()
+            for server in begun:
+                server.stop()
+            if not begun:  # it may wait for a store that is gone, and nobody is served yet
+                life.cancel()
 
     async def settle_down() -> None:
         """What would hold up the loop once clients are there is done beside it, or not at all."""

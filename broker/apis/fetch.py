@@ -384,18 +384,24 @@ class Waiting(Parked[FetchResponse]):
 
     def take(self, now: float) -> FetchResponse | Later[FetchResponse] | None:
         plan, found = self._plan, self._found
-        if not found.urgent:
+        over = now >= self.deadline or self._broker.stopping
+        many = len(plan.wanted) > MANY_PARTITIONS
+        if not (found.urgent or (over and many)):
             self._look_again()
-        if not (found.urgent or found.size >= plan.min_bytes or now >= self.deadline or self._broker.stopping):
+        if not (over or found.urgent or found.size >= plan.min_bytes):
             return None
-        if len(plan.wanted) > MANY_PARTITIONS or plan.version < BATCHES:
+        if many or plan.version < BATCHES:
             return self._answer_later()
-        self._read_held()
+        for position in self._unread():
+            read_again(self._broker, plan, found, position, self._peer)
         return answer(self._broker, plan, found, self._peer)
 
     async def _answer_later(self) -> FetchResponse:
+        pace = self._broker.turns.pace()
         await self._broker.turns.next()
-        self._read_held()
+        for position in self._unread():
+            read_again(self._broker, self._plan, self._found, position, self._peer)
+            await pace.step()
         return await answer_old(self._broker, self._plan, self._found, self._peer)
 
     def _look_again(self) -> None:
@@ -415,12 +421,11 @@ class Waiting(Parked[FetchResponse]):
             self._held |= let_go(found, fresh)
             bell.lacks = plan.min_bytes - found.size
 
-    def _read_held(self) -> None:
-        """What was let go of, and what has changed since it was looked at."""
+    def _unread(self) -> list[int]:
+        """Where there is what was let go of, and what has changed since it was looked at."""
         self.close()
         changed = (self._positions[partition] for partition in self._bell.changed)
-        for position in sorted(self._held.union(changed)):
-            read_again(self._broker, self._plan, self._found, position, self._peer)
+        return sorted(self._held.union(changed))
 
     def close(self) -> None:
         self.wake = nobody

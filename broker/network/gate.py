@@ -16,6 +16,7 @@ import select
 import socket
 from functools import partial
 from math import inf
+from time import monotonic
 
 import trio
 
@@ -28,6 +29,7 @@ from trilogue.broker.network.parking import Parking
 from trilogue.broker.network.sending import send_some
 from trilogue.broker.network.timerfd import TimerFd
 from trilogue.broker.requests.peer import Hangup
+from trilogue.broker.requests.turns import PIECE_SECONDS
 from trilogue.wire.errors import MalformedMessage
 
 TOGETHER = 32
@@ -141,21 +143,24 @@ class Gate:
                     guest = guests.get(fd)
                     if guest is None:
                         self._accept_or_tick(fd)
-                    elif guest.busy:
-                        if guest.connection.takes_more:
+                        continue
+                    connection = guest.connection
+                    if guest.busy:
+                        if connection.takes_more:
                             self._receive(guest)
                         else:
                             self._unwatch(guest)
                             self._look_ahead(guest)
-                    elif guest.connection.is_blocked:
+                    # `is_blocked`, without the call: here a tenth of a microsecond is one in 150.
+                    elif connection.parked is not None or (connection.unconfirmed and not connection.takes_more):
                         self._unwatch(guest)
                         self._look_ahead(guest)
-                    elif guest.connection.long:
+                    elif connection.long:
                         long.append(guest)
                     elif self._receive(guest):
                         served.append(guest)
                         self._received = True
-                        if self._taken > TOGETHER_BYTES or guest.connection.long:
+                        if self._taken > TOGETHER_BYTES or connection.long:
                             self._answer(served)
                 self._answer(served)
                 if long:
@@ -164,7 +169,7 @@ class Gate:
                     patient = min(long, key=lambda each: each.last_active)
                     if self._receive(patient):
                         self._answer([patient])
-                if parking:
+                if parking.woken:
                     self._serve_woken()
                 parking.open = False
                 self._now = trio.current_time()
@@ -257,7 +262,10 @@ class Gate:
         for guest in served:
             connection = guest.connection
             try:
-                if not send_some(guest.sock, connection.out) or connection.needs_task:
+                sent = send_some(guest.sock, connection.out)
+                if sent and not (connection.later or connection.parked or connection.unconfirmed or connection.long):
+                    continue  # almost always
+                if not sent or connection.needs_task:
                     self._set_aside(guest)
                 elif connection.is_parked:
                     self._parking.expect(guest)
@@ -271,11 +279,20 @@ class Gate:
     # -- connections that wait -----------------------------------------------------------------
 
     def _serve_woken(self) -> None:
-        """Those whose parked answers may be there; of these, others may be woken in turn."""
+        """Those whose parked answers may be there, and who is woken by what they have asked meanwhile; a piece of them:
+        forty fetches over a thousand partitions whose time is over at once took a quarter of a second."""
+        parking, served = self._parking, []
         now = trio.current_time()
-        while woken := self._parking.take_woken():
-            served = [guest for guest in woken if self._unpark(guest, now)]
-            self._answer(served)
+        until = monotonic() + PIECE_SECONDS
+        while parking.woken:
+            guest = parking.next_woken()
+            if self._unpark(guest, now):
+                served.append(guest)
+            if monotonic() > until:
+                break
+        self._answer(served)
+        if parking.woken:
+            parking.go_on()
 
     def _unpark(self, guest: GateGuest, now: float) -> bool:
         """Whether there may be something to send."""

@@ -4,6 +4,7 @@ No task waits for any of them.  Whoever handles the request that they wait for w
 the same turn of the gate, or by a task if somebody else has woken them: a coordinator, or time.
 """
 
+from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import count
@@ -36,7 +37,8 @@ class Parking(Generic[G]):
         self._serve = serve
         self.open = False
         """The gate serves, and will come to those who are woken now by itself."""
-        self._woken: list[G] = []
+        self.woken: deque[G] = deque()
+        """Those who are to be served."""
         self._deadlines: list[tuple[float, int, G]] = []
         """A heap.  A guest may be in it more than once; `looked_at` says which is true."""
         self._order = count()
@@ -47,19 +49,18 @@ class Parking(Generic[G]):
     def wake(self, guest: G) -> None:
         if not guest.woken:
             guest.woken = True
-            self._woken.append(guest)
+            self.woken.append(guest)
             if not self.open:
                 self._stirred.set()
 
-    def __bool__(self) -> bool:
-        """Whether anybody was woken."""
-        return bool(self._woken)
+    def next_woken(self) -> G:
+        guest = self.woken.popleft()
+        guest.woken = False
+        return guest
 
-    def take_woken(self) -> list[G]:
-        woken, self._woken = self._woken, []
-        for guest in woken:
-            guest.woken = False
-        return woken
+    def go_on(self) -> None:
+        """Others have a turn before those who are left."""
+        self._stirred.set()
 
     def expect(self, guest: G) -> None:
         """It waits; it is woken when its time is over."""
@@ -79,7 +80,7 @@ class Parking(Generic[G]):
             self._stirred = trio.Event()
             self._wake_due(trio.current_time())
             self._next = self._deadlines[0][0] if self._deadlines else inf
-            if self._woken:
+            if self.woken:
                 self._serve()
 
     def _wake_due(self, now: float) -> None:

@@ -243,6 +243,21 @@ def test_it_ends_though_zookeeper_does_not_answer(own_zookeeper, tmp_path):
         assert running[1].process.wait(10) == 0
 
 
+def test_it_ends_while_it_still_waits_for_its_place(own_zookeeper, tmp_path):
+    with brokers(own_zookeeper.address, tmp_path, 1) as running:
+        running[1].send(signal.SIGKILL)
+        running[1].end()
+    again = Process(1, own_zookeeper.address, tmp_path)
+    try:
+        soon(lambda: "still registered" in again.log.read_text())
+        own_zookeeper.freeze()
+        again.process.terminate()
+        assert again.process.wait(10) == 0
+    finally:
+        again.process.kill()
+        again.end()
+
+
 # -- what does not start ---------------------------------------------------------------------------
 
 

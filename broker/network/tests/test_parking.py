@@ -25,7 +25,8 @@ def tell(story: Story) -> None:
         served: list[tuple[float, Somebody]] = []
 
         def serve() -> None:
-            served.extend((trio.current_time(), each) for each in parking.take_woken())
+            while parking.woken:
+                served.append((trio.current_time(), parking.next_woken()))
 
         parking: Parking[Somebody] = Parking(serve)
         async with trio.open_nursery() as nursery:
@@ -44,9 +45,9 @@ def test_whoever_is_woken_while_the_gate_serves_is_left_to_it():
         parking.wake(one)
         await trio.sleep(1)
         assert served == []
-        assert parking
-        assert parking.take_woken() == [one]
-        assert not parking
+        assert list(parking.woken) == [one]
+        assert parking.next_woken() is one
+        assert not one.woken
 
     tell(story)
 
