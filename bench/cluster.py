@@ -88,7 +88,7 @@ class OurCluster(Several):
 
     def add(self, number: int) -> Ours:
         settings = {
-            **{key: value for key, value in apache.REPLICATED.items() if not key.startswith("share.")},
+            **apache.REPLICATED,
             "node.id": str(number),
             "zookeeper.connect": self.zookeeper.address,
             "zookeeper.session.timeout.ms": str(SESSION_MS),

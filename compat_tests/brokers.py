@@ -44,14 +44,7 @@ IMPATIENT = {
 """Of those whose members die in tests."""
 
 
-REPLICATED = {
-    "default.replication.factor": "3",
-    "min.insync.replicas": "2",
-    "offsets.topic.replication.factor": "3",
-    "transaction.state.log.replication.factor": "3",
-    "transaction.state.log.min.isr": "2",
-    "zookeeper.session.timeout.ms": "6000",
-}
+REPLICATED = {**apache.REPLICATED, "zookeeper.session.timeout.ms": "6000"}
 """Of every broker of a cluster."""
 
 

@@ -74,10 +74,8 @@ REPLICATED = {
     "offsets.topic.replication.factor": "3",
     "transaction.state.log.replication.factor": "3",
     "transaction.state.log.min.isr": "2",
-    "share.coordinator.state.topic.replication.factor": "3",
-    "share.coordinator.state.topic.min.isr": "2",
 }
-"""Of every node of a cluster."""
+"""Of every broker of a cluster, Kafka's or ours: three replicas of everything, and two of them needed."""
 
 
 class Kafka:
@@ -162,6 +160,8 @@ class KafkaCluster:
                 folder / str(number),
                 {
                     **REPLICATED,
+                    "share.coordinator.state.topic.replication.factor": "3",
+                    "share.coordinator.state.topic.min.isr": "2",
                     "node.id": str(number),
                     "controller.quorum.bootstrap.servers": "",
                     "controller.quorum.voters": voters,
