@@ -14,8 +14,7 @@ from typing import NamedTuple
 import trio
 
 from trilogue.broker.broker import Broker
-from trilogue.broker.cluster.image import PartitionState
-from trilogue.broker.partitions.fetch_sessions import Context, Wanted
+from trilogue.broker.partitions.fetch_sessions import Context, Quiet, Wanted
 from trilogue.broker.partitions.partition import Partition, Read
 from trilogue.broker.partitions.waiting import Bell
 from trilogue.broker.requests.endpoints import add_leaders
@@ -121,7 +120,8 @@ def look(broker: Broker, plan: Plan, wanted: Wanted, found: Found, peer: Peer) -
         return
     now = trio.current_time()
     entry = session.entries[wanted.topic, wanted.partition] if session is not None else None
-    if entry is not None and entry.quiet is not None and still_quiet(entry.quiet, wanted):
+    if entry is not None and entry.is_quiet():
+        assert entry.quiet is not None
         entry.quiet.partition.has_everything(replica.node_id, now)
         found.add(entry.quiet.answer, 0)
         return
@@ -134,27 +134,6 @@ def look(broker: Broker, plan: Plan, wanted: Wanted, found: Found, peer: Peer) -
         broker.in_sync.admit(partition, replica)
     if entry is not None and not size and replica.node_id in partition.state.isr:
         entry.quiet = Quiet(partition, partition.state, answer)
-
-
-class Quiet(NamedTuple):
-    """A partition that a follower in sync has all of.  It may be one of thousands that it asks for twice a second, and
-    to see that nothing has happened takes a sixth of looking for what there is."""
-
-    partition: Partition
-    state: PartitionState
-    answer: Answer
-
-
-def still_quiet(known: Quiet, wanted: Wanted) -> bool:
-    """A partition that is deleted, or not ours any more, has another state."""
-    partition, state, answer = known
-    log = partition.log
-    return (
-        partition.state is state
-        and log.end_offset == wanted.offset
-        and partition.high_watermark == answer.high_watermark
-        and log.start_offset == answer.log_start_offset
-    )
 
 
 def enough(broker: Broker, plan: Plan, found: Found, max_wait_ms: int) -> bool:

@@ -6,8 +6,11 @@ so that a lost or repeated one is noticed.
 
 import random
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from trilogue.broker.cluster.image import PartitionState
+from trilogue.broker.partitions.partition import Partition
+from trilogue.wire.apis.fetch import FetchResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
 
 NO_SESSION = 0
@@ -32,6 +35,15 @@ class Wanted(NamedTuple):
     log_start_offset: int
 
 
+class Quiet(NamedTuple):
+    """A partition that a follower in sync has all of, and what it was answered.  It may be one of thousands that are
+    asked for twice a second; to see that nothing has happened takes a sixth of looking for what there is."""
+
+    partition: Partition
+    state: PartitionState
+    answer: FetchResponse.Topic.Partition
+
+
 class Entry:
     """A partition of a session, and what its owner was told last."""
 
@@ -39,10 +51,24 @@ class Entry:
 
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
-        self.quiet: Any = None
-        """What whoever answers has noted of a partition in which nothing happens, as long as the same is asked."""
+        self.quiet: Quiet | None = None
+        """Noted by whoever answers a follower, as long as that asks for the same."""
         self.told: tuple[int, int] | None = None
         """High watermark and log start."""
+
+    def is_quiet(self) -> bool:
+        """Whether nothing has happened since that was noted.  A partition that is deleted, or not ours any more, has
+        another state."""
+        if self.quiet is None:
+            return False
+        partition, state, answer = self.quiet
+        log = partition.log
+        return (
+            partition.state is state
+            and log.end_offset == self.wanted.offset
+            and partition.high_watermark == answer.high_watermark
+            and log.start_offset == answer.log_start_offset
+        )
 
 
 class Session:
