@@ -65,7 +65,7 @@ python3 --version
 cd /trilogue
 python3 -m venv /venv
 pip install --quiet --group test --group compat
-pip install --quiet --no-build-isolation --editable '.[pipeline]'
+pip install --quiet --no-build-isolation --editable '.[zookeeper,pipeline]'
 exec python -m pytest {words}
 """
 
