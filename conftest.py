@@ -1,6 +1,7 @@
 """What all tests share: real Java where it is there, and hypothesis' two paces."""
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 
 import jars
@@ -11,6 +12,11 @@ from zookeeper import ZooKeeper
 
 settings.register_profile("house", deadline=None, print_blob=True)
 settings.load_profile("house")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell without job control starts what runs in the background so, and all that tests start would inherit it:
+    # those that interrupt a process would wait for ever.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
