@@ -5,11 +5,13 @@ TRILOGUE_FAULTS says how often each fault is brought about (`make faults`).
 """
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from zookeeper import ZooKeeper
 
-from compat_tests.trial import SESSION_MS, TIMES, trial
+from compat_tests.trial import ROUNDS, SESSION_MS, TIMES, trial
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.usefixtures("only_ours")]
 
@@ -80,11 +82,14 @@ def test_a_follower_hangs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sessions", [0.5, 3.0])
-def test_zookeeper_is_away(tmp_path: Path, sessions: float) -> None:
+@pytest.mark.parametrize("end", [ZooKeeper.stop, ZooKeeper.kill])
+def test_zookeeper_is_away(tmp_path: Path, end: Callable[[ZooKeeper], None], sessions: float) -> None:
     with trial(tmp_path) as it:
-        it.cluster.zookeeper.stop()
-        time.sleep(sessions * SESSION_MS / 1000)
-        it.writes_go_on()
-        it.cluster.zookeeper.start()
-        it.until("all are registered", lambda: it.brokers() == 3)
-        it.all_in_sync()
+        for _ in range(ROUNDS):
+            end(it.cluster.zookeeper)
+            time.sleep(sessions * SESSION_MS / 1000)
+            assert it.in_sync(0) == len(it.cluster.brokers), "nobody is thrown out meanwhile"
+            it.writes_go_on()
+            it.cluster.zookeeper.start()
+            it.until("all are registered", lambda: it.brokers() == len(it.cluster.brokers))
+            it.all_in_sync()
