@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -249,9 +249,8 @@ def test_metadata_that_is_damaged(tmp_path, refused):
 
 
 def test_metadata_of_a_newer_version(tmp_path, refused):
-    with sqlite3.connect(tmp_path / "metadata.sqlite") as database:
+    with closing(sqlite3.connect(tmp_path / "metadata.sqlite")) as database, database:
         database.execute("PRAGMA user_version=99")
-    database.close()
 
     said = refused("--data", str(tmp_path), "--port", "0")
 

@@ -3,6 +3,7 @@
 import sqlite3
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import confluent_kafka
@@ -32,7 +33,7 @@ def damage(file: Path) -> None:
 
 def swap(file: Path) -> None:
     lose(file)
-    with sqlite3.connect(file) as database:
+    with closing(sqlite3.connect(file)) as database, database:
         database.execute("CREATE TABLE node (path, data, version, created)")
         database.execute("CREATE TABLE last_commit (number)")
         database.execute("INSERT INTO node VALUES ('/cluster/id', '{\"id\": \"another\"}', 0, 1)")
