@@ -41,6 +41,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("first", nargs="?", default=brokers.OURS, help="the `trilogue` of another environment")
     parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="of the second")
+    parser.add_argument("--only", metavar="WORDS", default="", help="rows whose names have this in them")
     parser.add_argument("--rounds", type=int, default=40, help="how often each is measured (default 40)")
     return parser.parse_args()
 
@@ -66,7 +67,7 @@ def main() -> int:
         second = Ours(folder / "second", name="second", **settings)
         with running(second), running(first):
             keep_apart(first, second)
-            for trial in chosen():
+            for trial in (each for each in chosen() if given.only in f"{each.section}: {each.name}"):
                 rows += measure(trial, (second, first), given.rounds)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
