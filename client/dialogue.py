@@ -40,9 +40,17 @@ class Dialogue:
         self._forgotten: set[int] = set()
         self.offered: Mapping[int, Versions] = {API_VERSIONS: Versions(0, GREETING_VERSION)}
         """By API, what the broker says it answers."""
+        self._chosen: dict[tuple[type[Request], int | None], int] = {}
+        """What `version` has answered, since we know what is offered."""
 
     def version(self, request: type[Request], cap: int | None = None) -> int:
         """The highest that both know, and the caller permits."""
+        chosen = self._chosen.get((request, cap))
+        if chosen is None:
+            chosen = self._chosen[request, cap] = self._choose(request, cap)
+        return chosen
+
+    def _choose(self, request: type[Request], cap: int | None) -> int:
         offered = self.offered.get(request.api_key, Versions(1, 0))
         both = request.versions & offered
         if cap is not None:
@@ -97,8 +105,10 @@ class Dialogue:
         """Learn what the broker speaks.  False if it has to be greeted again, in an older way."""
         if answer.error_code == ErrorCode.UNSUPPORTED_VERSION and self.offered[API_VERSIONS].last > 0:
             self.offered = {API_VERSIONS: Versions(0, 0)}
+            self._chosen.clear()
             return False
         check(answer.error_code)
+        self._chosen.clear()
         self.offered = {each.api_key: Versions(each.min_version, each.max_version) for each in answer.api_keys}
         return True
 

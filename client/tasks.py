@@ -6,6 +6,7 @@ the loop each time, several for a question and its answer.
 
 import socket
 from contextlib import suppress
+from math import inf
 from typing import Any
 
 import trio
@@ -35,19 +36,24 @@ class Tasks:
 
 
 class QuickLock:
-    """Whoever finds it free has it at once."""
+    """Whoever finds it free has it at once; trio's own would look at tasks and their ends each time."""
+
+    __slots__ = ("_held", "_waiting")
 
     def __init__(self) -> None:
-        self._lock = trio.Lock()
+        self._held = False
+        self._waiting = trio.lowlevel.ParkingLot()
 
     async def __aenter__(self) -> None:
-        try:
-            self._lock.acquire_nowait()
-        except trio.WouldBlock:
-            await self._lock.acquire()
+        if self._held:
+            await self._waiting.park()  # whoever lets it go hands it over
+        self._held = True
 
     async def __aexit__(self, *_: object) -> None:
-        self._lock.release()
+        if self._waiting:
+            self._waiting.unpark()
+        else:
+            self._held = False
 
 
 class TrioWire:
@@ -75,10 +81,13 @@ class TrioWire:
     async def receive(self, deadline: float) -> bytes:
         try:
             while True:
-                with trio.CancelScope(deadline=deadline) as scope:
+                if deadline == inf:
                     await trio.lowlevel.wait_readable(self._sock)
-                if scope.cancelled_caught:
-                    raise TimedOut(f"{self._address} has not answered in time")
+                else:
+                    with trio.CancelScope(deadline=deadline) as scope:
+                        await trio.lowlevel.wait_readable(self._sock)
+                    if scope.cancelled_caught:
+                        raise TimedOut(f"{self._address} has not answered in time")
                 try:
                     return self._sock.recv(RECEIVE_BYTES)
                 except BlockingIOError:

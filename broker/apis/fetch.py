@@ -14,28 +14,34 @@ from typing import NamedTuple
 import trio
 
 from trilogue.broker.broker import Broker
-from trilogue.broker.partitions.fetch_sessions import Context, Quiet, Wanted
+from trilogue.broker.partitions.fetch_sessions import Context, Session, Wanted, passing_session
 from trilogue.broker.partitions.partition import Partition, Read
+from trilogue.broker.partitions.standing import Key
 from trilogue.broker.partitions.waiting import Bell
-from trilogue.broker.requests.endpoints import add_leaders
+from trilogue.broker.requests.following import follow
 from trilogue.broker.requests.later import Later, Parked, nobody
 from trilogue.broker.requests.peer import Peer
+from trilogue.broker.requests.reading import (
+    NAMES_LEADERS,
+    NOTHING,
+    Answer,
+    by_topic,
+    find,
+    name_leaders,
+    refusal,
+    shape,
+)
 from trilogue.broker.requests.registry import handles
-from trilogue.broker.requests.seams import led_partition
 from trilogue.broker.security.brokers import Identity
-from trilogue.broker.security.operations import Operation
 from trilogue.storage.slices import Slice
 from trilogue.wire.apis.fetch import FetchRequest, FetchResponse
 from trilogue.wire.errors import BrokerError, ErrorCode, MalformedMessage
 from trilogue.wire.records import HEADER_SIZE, read_header
 from trilogue.wire.schema import ZERO_UUID
 
-READ = Operation.READ  # a member of an enum takes ten times as long to find
 Topic = FetchResponse.Topic
-Answer = Topic.Partition
 Answered = FetchResponse | Parked[FetchResponse]
-NOTHING = b""
-NO_OFFSET = NO_EPOCH = -1
+NO_EPOCH = -1
 READ_UNCOMMITTED, READ_COMMITTED = ISOLATION_LEVELS = (0, 1)
 BY_ID = 13
 """From this version on topics are asked for by their ids."""
@@ -47,7 +53,6 @@ CONVERTING_SECONDS = 1.0
 """After that the partitions that are left are answered with nothing, and have to be asked for again."""
 MANY_PARTITIONS = 100
 """To answer a fetch of more than these takes long."""
-MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 class Plan(NamedTuple):
@@ -59,9 +64,7 @@ class Plan(NamedTuple):
     min_bytes: int
     committed_only: bool
     version: int
-    replica: Identity | None
-    """The broker that follows us, if it is one."""
-    pretends: int = -1
+    pretends: int
     """Which broker it says to be, and has not proven to be."""
 
 
@@ -88,15 +91,27 @@ class Found:
 def fetch(broker: Broker, request: FetchRequest, peer: Peer) -> Answered | Later[Answered]:
     if request.isolation_level not in ISOLATION_LEVELS:
         return refuse_all(request, ErrorCode.UNKNOWN_SERVER_ERROR, peer)
+    by_id = peer.version >= BY_ID
+    wanted, forgotten = named(request, by_id=by_id)
+    now_ms = broker.clock()
     try:
-        plan = understand(broker, request, peer)
+        replica, pretends = replica_in(broker, request, peer)
+        context = broker.fetch_sessions.begin(
+            request.session_id, request.session_epoch, by_id, wanted, forgotten, now_ms
+        )
     except BrokerError as error:
         return FetchResponse(error_code=error.code, responses=[])
+    if replica is not None:
+        session = context.session or passing_session(wanted, now_ms)
+        return follow(
+            broker, request, peer, session, replica, [(each.topic, each.partition) for each in wanted], forgotten
+        )
+    plan = understand(broker, request, peer, context, wanted, pretends)
     if len(plan.wanted) > MANY_PARTITIONS:
         return fetch_many(broker, plan, request.max_wait_ms, peer, trio.current_time())
     found = Found()
-    for wanted in plan.wanted:
-        look(broker, plan, wanted, found, peer)
+    for each in plan.wanted:
+        found.add(*read_one(broker, plan, each, found, found.size, peer))
     if enough(broker, plan, found, request.max_wait_ms):
         return answer(broker, plan, found, peer) if plan.version >= BATCHES else answer_old(broker, plan, found, peer)
     return Waiting(broker, plan, found, peer, trio.current_time() + request.max_wait_ms / 1000)
@@ -104,44 +119,20 @@ def fetch(broker: Broker, request: FetchRequest, peer: Peer) -> Answered | Later
 
 async def fetch_many(broker: Broker, plan: Plan, max_wait_ms: int, peer: Peer, now: float) -> Answered:
     found, pace = Found(), broker.turns.pace()
-    for wanted in plan.wanted:
-        look(broker, plan, wanted, found, peer)
+    for each in plan.wanted:
+        found.add(*read_one(broker, plan, each, found, found.size, peer))
         await pace.step()
     if enough(broker, plan, found, max_wait_ms):
         return await answer_old(broker, plan, found, peer)
     return Waiting(broker, plan, found, peer, now + max_wait_ms / 1000)
 
 
-def look(broker: Broker, plan: Plan, wanted: Wanted, found: Found, peer: Peer) -> None:
-    """At one partition, for the first time in this request."""
-    replica, session = plan.replica, plan.context.session
-    if replica is None:
-        found.add(*read_one(broker, plan, wanted, found, found.size, peer))
-        return
-    now = trio.current_time()
-    entry = session.entries[wanted.topic, wanted.partition] if session is not None else None
-    if entry is not None and entry.is_quiet():
-        assert entry.quiet is not None
-        entry.quiet.partition.has_everything(replica.node_id, now)
-        found.add(entry.quiet.answer, 0)
-        return
-    answer, size = read_one(broker, plan, wanted, found, found.size, peer)
-    found.add(answer, size)
-    if answer.error_code or answer.diverging_epoch.end_offset >= 0:
-        return
-    partition = find(broker, peer, wanted)
-    if partition.fetched(replica.node_id, wanted.offset, wanted.log_start_offset, now):
-        broker.in_sync.admit(partition, replica)
-    if entry is not None and not size and replica.node_id in partition.state.isr:
-        entry.quiet = Quiet(partition, partition.state, answer)
-
-
 def enough(broker: Broker, plan: Plan, found: Found, max_wait_ms: int) -> bool:
     return not plan.wanted or found.urgent or found.size >= plan.min_bytes or max_wait_ms <= 0 or broker.stopping
 
 
-def understand(broker: Broker, request: FetchRequest, peer: Peer) -> Plan:
-    by_id = peer.version >= BY_ID
+def named(request: FetchRequest, *, by_id: bool) -> tuple[list[Wanted], list[Key]]:
+    """What is asked for, and what is not wanted any more."""
     wanted = [
         Wanted(
             topic.topic_id if by_id else topic.topic,
@@ -155,14 +146,17 @@ def understand(broker: Broker, request: FetchRequest, peer: Peer) -> Plan:
         for topic in request.topics
         for each in topic.partitions
     ]
-    forgotten = [
+    forgotten: list[Key] = [
         (topic.topic_id if by_id else topic.topic, partition)
         for topic in request.forgotten_topics_data
         for partition in topic.partitions
     ]
-    context = broker.fetch_sessions.begin(
-        request.session_id, request.session_epoch, by_id, wanted, forgotten, broker.clock()
-    )
+    return wanted, forgotten
+
+
+def understand(
+    broker: Broker, request: FetchRequest, peer: Peer, context: Context, wanted: list[Wanted], pretends: int
+) -> Plan:
     if context.session is not None:
         wanted = [entry.wanted for entry in context.session.entries.values()]
     elif len(wanted) > 1:
@@ -175,7 +169,7 @@ def understand(broker: Broker, request: FetchRequest, peer: Peer) -> Plan:
         min(request.min_bytes, max_bytes),
         request.isolation_level == READ_COMMITTED,
         peer.version,
-        *replica_in(broker, request, peer),
+        pretends,
     )
 
 
@@ -200,24 +194,23 @@ def read_one(broker: Broker, plan: Plan, wanted: Wanted, found: Found, others: i
         partition = find(broker, peer, wanted)
         if plan.pretends >= 0:
             check_replica(partition, plan.pretends)
-        elif plan.replica is not None and plan.replica.node_id not in partition.state.replicas:
-            raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "not a replica of this partition")
         left = plan.max_bytes - others
         limit = min(wanted.max_bytes, max(0, left) if found.answers else left)
         if limit < 0:
             raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{limit} bytes wanted")
-        held_back = plan.replica is not None and broker.throttles.leader and too_fast(broker, partition, plan.replica)
         got = partition.read(
             wanted.offset,
-            0 if held_back else limit,
+            limit,
             committed_only=plan.committed_only,
-            min_one=not others and not held_back,
+            min_one=not others,
             epoch=wanted.leader_epoch,
             last_fetched_epoch=wanted.last_fetched_epoch,
-            replica=plan.replica is not None,
         )
         found.urgent = found.urgent or got.diverging is not None
-        return shape(wanted, partition, got, plan)
+        answer = shape(wanted.partition, got)
+        if plan.committed_only:
+            answer.aborted_transactions = aborted(partition, wanted.offset, got) if got.records else []
+        return answer, 0 if got.records is None else len(got.records)
     except BrokerError as error:
         code = error.code
     except OSError:
@@ -233,41 +226,11 @@ def check_replica(partition: Partition, node_id: int) -> None:
     raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "not a replica of this partition")
 
 
-def too_fast(broker: Broker, partition: Partition, replica: Identity) -> bool:
-    """Whether it is not in sync, and gets nothing for a while."""
-    throttle = broker.throttles.leader
-    return (
-        replica.node_id not in partition.state.isr
-        and throttle.covers(*partition.key)
-        and throttle.exceeded(trio.current_time())
-    )
-
-
 def read_again(broker: Broker, plan: Plan, found: Found, position: int, peer: Peer) -> None:
     others = found.size - found.sizes[position]
     found.answers[position], taken = read_one(broker, plan, plan.wanted[position], found, others, peer)
     found.sizes[position] = taken
     found.size = others + taken
-
-
-def find(broker: Broker, peer: Peer, wanted: Wanted) -> Partition:
-    topic = wanted.topic
-    if isinstance(topic, str):
-        return led_partition(broker, peer, READ, topic, wanted.partition)
-    name = broker.image.topic_names.get(topic)
-    if name is None:
-        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)
-    return led_partition(broker, peer, READ, name, wanted.partition)
-
-
-def refusal(index: int, code: ErrorCode, partition: Partition | None = None) -> Answer:
-    return Answer(
-        partition_index=index,
-        error_code=code,
-        high_watermark=NO_OFFSET,
-        aborted_transactions=[] if partition is None else None,
-        records=NOTHING,
-    )
 
 
 def refuse_all(request: FetchRequest, code: ErrorCode, peer: Peer) -> FetchResponse:
@@ -281,25 +244,6 @@ def refuse_all(request: FetchRequest, code: ErrorCode, peer: Peer) -> FetchRespo
         for topic in request.topics
     ]
     return FetchResponse(error_code=code, responses=topics if peer.version < BY_ID else [])
-
-
-def shape(wanted: Wanted, partition: Partition, got: Read, plan: Plan) -> tuple[Answer, int]:
-    """One partition's part of the answer, and how many bytes of records it has."""
-    records: Slice | bytes = got.records or NOTHING
-    each = Answer(
-        partition_index=wanted.partition,
-        high_watermark=got.high_watermark,
-        last_stable_offset=got.last_stable_offset,
-        log_start_offset=got.log_start_offset,
-        records=records,
-    )
-    if plan.committed_only:
-        each.aborted_transactions = aborted(partition, wanted.offset, got) if got.records else []
-    else:
-        each.aborted_transactions = None
-    if got.diverging is not None:
-        each.diverging_epoch.epoch, each.diverging_epoch.end_offset = got.diverging
-    return each, len(records)
 
 
 def aborted(partition: Partition, offset: int, got: Read) -> list[Answer.AbortedTransaction]:
@@ -422,11 +366,8 @@ def watch(broker: Broker, plan: Plan, found: Found, bell: Bell, positions: dict[
             read_again(broker, plan, found, position, peer)  # it is gone, and that is to be said
             continue
         positions[partition] = position
-        partition.watch(bell, committed_only=plan.committed_only, replica=plan.replica is not None)
-        if plan.replica is not None:
-            if not found.sizes[position] and partition.log.end_offset > wanted.offset:
-                bell.changed.add(partition)
-        elif (partition.high_watermark, partition.last_stable_offset) != (each.high_watermark, each.last_stable_offset):
+        partition.watch(bell, committed_only=plan.committed_only)
+        if (partition.high_watermark, partition.last_stable_offset) != (each.high_watermark, each.last_stable_offset):
             bell.changed.add(partition)
 
 
@@ -438,43 +379,25 @@ def let_go(found: Found, positions: Iterable[int]) -> set[int]:
     return full
 
 
-def count_throttled(broker: Broker, plan: Plan, found: Found) -> None:
-    throttle, now = broker.throttles.leader, trio.current_time()
-    for wanted, size in zip(plan.wanted, found.sizes, strict=True):
-        topic = wanted.topic
-        name = topic if isinstance(topic, str) else broker.image.topic_names.get(topic, "")
-        if size and throttle.covers(name, wanted.partition):
-            throttle.count(size, now)
-
-
 def answer(broker: Broker, plan: Plan, found: Found, peer: Peer) -> FetchResponse:
     session, full = plan.context
-    if plan.replica is not None and broker.throttles.leader:
-        count_throttled(broker, plan, found)
-    topics: dict[str | bytes, Topic] = {}
-    for wanted, each in zip(plan.wanted, found.answers, strict=True):
-        key = (wanted.topic, wanted.partition)
-        news = session is None or session.is_news(
-            key, each.high_watermark, each.log_start_offset, bool(each.records), each.error_code
-        )
-        if full or news:
-            name = key[0]
-            if name not in topics:
-                topics[name] = (
-                    Topic(topic=name, topic_id=ZERO_UUID, partitions=[])
-                    if isinstance(name, str)
-                    else Topic(topic="", topic_id=name, partitions=[])
-                )
-            topics[name].partitions.append(each)
-    response = FetchResponse(session_id=session.id if session else 0, responses=list(topics.values()))
-    if found.urgent and plan.version >= 16:
-        moved = (
-            (topic.topic, topic.topic_id, each.partition_index, each)
-            for topic in response.responses
-            for each in topic.partitions
-            if each.error_code in MOVED
-        )
-        add_leaders(
-            broker, peer, response, moved, endpoints=plan.replica is None and plan.pretends < 0
-        )  # brokers know where brokers are
+    said = [
+        (wanted.topic, each)
+        for wanted, each in zip(plan.wanted, found.answers, strict=True)
+        if is_news(session, wanted, each) or full
+    ]
+    response = FetchResponse(session_id=session.id if session else 0, responses=by_topic(said))
+    if found.urgent and plan.version >= NAMES_LEADERS:
+        name_leaders(broker, peer, response, endpoints=plan.pretends < 0)
     return response
+
+
+def is_news(session: Session | None, wanted: Wanted, each: Answer) -> bool:
+    return session is None or session.is_news(
+        (wanted.topic, wanted.partition),
+        each.high_watermark,
+        each.log_start_offset,
+        bool(each.records),
+        each.error_code,
+        diverges=each.diverging_epoch.end_offset >= 0,
+    )

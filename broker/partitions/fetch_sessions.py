@@ -8,9 +8,7 @@ import random
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from trilogue.broker.cluster.image import PartitionState
-from trilogue.broker.partitions.partition import Partition
-from trilogue.wire.apis.fetch import FetchResponse
+from trilogue.broker.partitions.standing import Key, Standing
 from trilogue.wire.errors import BrokerError, ErrorCode
 
 NO_SESSION = 0
@@ -18,9 +16,6 @@ INITIAL_EPOCH, FINAL_EPOCH = 0, -1
 EPOCH_MAX = 2**31 - 1
 EVICTABLE_AFTER_MS = 120_000
 """A session that was not used for so long gives way to a new one when there are too many."""
-
-Key = tuple[str | bytes, int]
-"""A partition as the reader names it: TopicPartition, or TopicIdPartition from Fetch v13 on."""
 
 
 class Wanted(NamedTuple):
@@ -35,40 +30,15 @@ class Wanted(NamedTuple):
     log_start_offset: int
 
 
-class Quiet(NamedTuple):
-    """A partition that a follower in sync has all of, and what it was answered.  It may be one of thousands that are
-    asked for twice a second; to see that nothing has happened takes a sixth of looking for what there is."""
-
-    partition: Partition
-    state: PartitionState
-    answer: FetchResponse.Topic.Partition
-
-
 class Entry:
     """A partition of a session, and what its owner was told last."""
 
-    __slots__ = ("quiet", "told", "wanted")
+    __slots__ = ("told", "wanted")
 
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
-        self.quiet: Quiet | None = None
-        """Noted by whoever answers a follower, as long as that asks for the same."""
         self.told: tuple[int, int] | None = None
         """High watermark and log start."""
-
-    def is_quiet(self) -> bool:
-        """Whether nothing has happened since that was noted.  A partition that is deleted, or not ours any more, has
-        another state."""
-        if self.quiet is None:
-            return False
-        partition, state, answer = self.quiet
-        log = partition.log
-        return (
-            partition.state is state
-            and log.end_offset == self.wanted.offset
-            and partition.high_watermark == answer.high_watermark
-            and log.start_offset == answer.log_start_offset
-        )
 
 
 class Session:
@@ -76,29 +46,39 @@ class Session:
         self.id, self.by_id, self.used_ms = session_id, by_id, now_ms
         self.epoch = 1
         self.entries: dict[Key, Entry] = {}
+        self.standing: Standing | None = None
+        """What a follower's watches over."""
 
     def update(self, wanted: Iterable[Wanted], forgotten: Iterable[Key]) -> None:
         for each in wanted:
             key = (each.topic, each.partition)
             if key in self.entries:
                 self.entries[key].wanted = each
-                self.entries[key].quiet = None
             else:
                 self.entries[key] = Entry(each)
         for key in forgotten:
             self.entries.pop(key, None)
 
-    def is_news(self, key: Key, high_watermark: int, log_start: int, has_data: bool, error: int) -> bool:
+    def is_news(
+        self, key: Key, high_watermark: int, log_start: int, has_data: bool, error: int, *, diverges: bool = False
+    ) -> bool:
         """Whether the owner has to hear this.  Who gets data goes to the end of the queue, for fairness."""
         entry = self.entries[key]
         told = (high_watermark, log_start)
-        news = has_data or error != ErrorCode.NONE or entry.told != told
+        news = has_data or diverges or error != ErrorCode.NONE or entry.told != told
         # An error is repeated until it is over, and what comes after it is news.
         entry.told = told if error == ErrorCode.NONE else None
         if has_data:
             del self.entries[key]
             self.entries[key] = entry
         return news
+
+
+def passing_session(wanted: Iterable[Wanted], now_ms: int) -> Session:
+    """Of a follower for whom there is no room: for one fetch."""
+    session = Session(NO_SESSION, True, now_ms)
+    session.update(wanted, ())
+    return session
 
 
 class Context(NamedTuple):
@@ -118,7 +98,19 @@ class FetchSessions:
         return len(self._sessions)
 
     def clear(self) -> None:
-        self._sessions.clear()
+        for session_id in list(self._sessions):
+            self._end(session_id)
+
+    def _end(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None and session.standing is not None:
+            session.standing.stand_down()
+
+    def stand_down(self, unused_since: float) -> None:
+        """Of followers' sessions those that were not used for long."""
+        for session in self._sessions.values():
+            if session.standing is not None and session.standing.asked_at < unused_since:
+                session.standing.stand_down()
 
     def begin(
         self,
@@ -131,7 +123,7 @@ class FetchSessions:
     ) -> Context:
         """What this request means.  Raises for a session that is unknown or out of step."""
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            self._sessions.pop(session_id, None)
+            self._end(session_id)
             if epoch == FINAL_EPOCH or not self._make_room(now_ms):
                 return Context(None, full=True)
             session = Session(self._fresh_id(), by_id, now_ms)
@@ -147,7 +139,7 @@ class FetchSessions:
             raise BrokerError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         known.update(wanted, forgotten)
         if not known.entries:
-            del self._sessions[session_id]
+            self._end(session_id)
             return Context(None, full=True)
         known.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
         self._touch(known, now_ms)
@@ -165,7 +157,7 @@ class FetchSessions:
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None or now_ms - oldest.used_ms < EVICTABLE_AFTER_MS:
             return False
-        del self._sessions[oldest.id]
+        self._end(oldest.id)
         return True
 
     def _fresh_id(self) -> int:

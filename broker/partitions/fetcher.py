@@ -6,7 +6,8 @@ itself, and again until the two agree.  What comes for an epoch that is over is 
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
+from math import inf
 
 import trio
 
@@ -15,7 +16,7 @@ from trilogue.broker.names import TopicIdPartition
 from trilogue.broker.partitions.partition import Partition
 from trilogue.broker.partitions.throttle import Throttle
 from trilogue.broker.requests.turns import Turns
-from trilogue.client.errors import ClientError
+from trilogue.client.errors import ClientError, TimedOut
 from trilogue.client.link import Link
 from trilogue.wire.apis.fetch import FetchRequest, FetchResponse
 from trilogue.wire.apis.list_offsets import ListOffsetsRequest, ListOffsetsResponse
@@ -140,18 +141,25 @@ class Fetcher:
             await trio.sleep(self._config()["replica.fetch.backoff.ms"] / 1000)
 
     async def _fetch_from(self, link: Link) -> None:
+        with trio.CancelScope() as patience:
+            await self._fetch_while_answered(link, patience)
+        if patience.cancelled_caught:
+            raise TimedOut(f"{link.address} has not answered in time")
+
+    async def _fetch_while_answered(self, link: Link, patience: trio.CancelScope) -> None:
+        """`patience` ends when an answer is overdue.  One for all answers: a limit for each would cost as much as to
+        append a record."""
         self._begin_session()
-        while True:
-            if not self._following:
-                return
-            await self._wake_those_who_rest()
+        while self._following:
+            if self._resting:
+                patience.deadline = inf
+                await self._wake_those_who_rest()
             if self._throttle:
                 self._hold_back()
                 if len(self._resting) == len(self._following):
                     continue
-            asked, request = self._request()
-            seconds = self._config()["replica.socket.timeout.ms"] / 1000
-            response = await link.call(request, FetchResponse, cap=VERSION, seconds=seconds)
+            self._extend(patience)
+            response = await link.call(self._request(), FetchResponse, cap=VERSION, seconds=inf)
             if response.error_code != ErrorCode.NONE:
                 self._begin_session()
                 if response.error_code not in (
@@ -162,7 +170,14 @@ class Fetcher:
                 continue
             self._failed = False
             self._go_on_with_session(response.session_id)
-            await self._take(link, asked, response)
+            await self._take(link, response)
+
+    def _extend(self, patience: trio.CancelScope) -> None:
+        """So that the next answer has its time, and at most a tenth more."""
+        seconds = self._config()["replica.socket.timeout.ms"] / 1000
+        now = trio.current_time()
+        if not now + seconds <= patience.deadline <= now + seconds * 1.1:
+            patience.deadline = now + seconds * 1.1
 
     def _begin_session(self) -> None:
         self._session = (NO_SESSION, INITIAL_EPOCH)
@@ -200,8 +215,8 @@ class Fetcher:
                     self._rest(following)
                     self._resting[key] = max(self._resting[key], now + HELD_SECONDS)
 
-    def _request(self) -> tuple[Mapping[TopicIdPartition, Following], FetchRequest]:
-        """The next one, and all that it is about."""
+    def _request(self) -> FetchRequest:
+        """The next one."""
         config = self._config()
         topics: dict[bytes, FetchRequest.Topic] = {}
         for key in self._news:
@@ -226,7 +241,7 @@ class Fetcher:
         self._news, self._gone = set(), set()
         session_id, session_epoch = self._session
         Forgotten = FetchRequest.ForgottenTopic
-        return dict(self._following), FetchRequest(
+        return FetchRequest(
             replica_state=self._me(),
             max_wait_ms=config["replica.fetch.wait.max.ms"],
             min_bytes=config["replica.fetch.min.bytes"],
@@ -239,17 +254,15 @@ class Fetcher:
 
     # -- what comes ----------------------------------------------------------------------------
 
-    async def _take(self, link: Link, asked: Mapping[TopicIdPartition, Following], response: FetchResponse) -> None:
+    async def _take(self, link: Link, response: FetchResponse) -> None:
         pace = self._turns.pace()
         for topic in response.responses:
             for answer in topic.partitions:
                 key = (topic.topic_id, answer.partition_index)
-                following = asked.get(key)
-                if following is None or self._following.get(key) is not following:
-                    continue
+                following = self._following.get(key)
+                if following is None or following.told is None:
+                    continue  # it is not followed any more, or again, and then the leader was not told of it yet
                 partition = following.partition
-                if following.told is None:
-                    continue
                 if partition.leads or partition.leader_epoch != following.told[0]:
                     self._news.add(key)  # it was said under an epoch that is over
                     continue

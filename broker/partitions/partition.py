@@ -210,6 +210,7 @@ class Partition:
                 bell.grow(self, size)
             if self._stable_bells:
                 self._advance_stable(before, size)
+            self._tell_replicas()
             while self._when_committed and self._when_committed[0][0] <= reached:
                 heappop(self._when_committed)[2]()
 
@@ -218,11 +219,16 @@ class Partition:
         before, self._stable = self._stable, self.last_stable_offset
         for bell in self._stable_bells:
             if self._stable == before:
-                bell.changed.add(self)  # they will hear of the high watermark, but need not for that alone
+                bell.note(self)  # they will hear of the high watermark, but need not for that alone
             elif before == high_watermark:
                 bell.grow(self, size)
             else:
                 bell.ring(self)  # a transaction has ended: nobody has counted what it held back
+
+    def _tell_replicas(self) -> None:
+        """The next answer says where the high watermark is, or where the log begins."""
+        for bell in self._replica_bells:
+            bell.note(self)
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -366,9 +372,11 @@ class Partition:
             and offset >= self.epoch_start
         )
 
-    def has_everything(self, replica: int, now: float) -> None:
-        """A follower goes on asking for what comes behind the end."""
-        self._followers[replica].caught_up_at = now
+    def had_everything(self, replica: int, then: float) -> None:
+        """A follower has gone on asking for what comes behind the end, at last `then`."""
+        follower = self._followers.get(replica)
+        if follower is not None:
+            follower.caught_up_at = then
 
     def laggards(self, now: float, patience: float) -> set[int]:
         """Members of the ISR that have not kept up for so long."""
@@ -423,7 +431,15 @@ class Partition:
         if wanted < 0 or wanted > self.high_watermark:
             raise BrokerError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{wanted} is not below {self.high_watermark}")
         self.log.raise_start(wanted, self.high_watermark)
+        self._tell_replicas()
         return wanted
+
+    def expire(self, now_ms: int) -> None:
+        """Retention: what is too old or too much goes, if we lead."""
+        before = self.log.start_offset
+        self.log.expire(now_ms, self.high_watermark)
+        if self.log.start_offset != before:
+            self._tell_replicas()
 
     def low_watermark(self, alive: Container[int]) -> int:
         """Where the log begins on the replica that has forgotten least, of those whose brokers are there."""

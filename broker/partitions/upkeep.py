@@ -73,7 +73,7 @@ class Upkeep:
             now_ms = self._clock_ms()
             with self._only(RETENTION, partition):
                 if partition.log.config.delete and partition.leads:
-                    partition.log.expire(now_ms, partition.high_watermark)
+                    partition.expire(now_ms)
                 partition.log.sweep(now_ms)
                 partition.log.expire_producers(now_ms)
             await trio.lowlevel.checkpoint()

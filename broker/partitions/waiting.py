@@ -30,6 +30,10 @@ class Bell:
         self.changed.add(partition)
         self.heard()
 
+    def note(self, partition: "Partition") -> None:
+        """There is something that nobody need be woken for."""
+        self.changed.add(partition)
+
     def grow(self, partition: "Partition", size: int) -> None:
         """There are more bytes to read, at most so many."""
         self.changed.add(partition)

@@ -86,6 +86,7 @@ def test_only_what_is_new_is_told():
     assert session.is_news(("t", 0), 6, 0, False, none), "another high watermark"
     assert session.is_news(("t", 0), 6, 1, False, none), "another beginning"
     assert session.is_news(("t", 0), 6, 1, True, none), "data"
+    assert session.is_news(("t", 0), 6, 1, False, none, diverges=True), "its log has parted from ours"
     assert session.is_news(("t", 0), -1, -1, False, error)
     assert session.is_news(("t", 0), -1, -1, False, error), "errors are repeated"
     assert session.is_news(("t", 0), 6, 1, False, none), "and their end is news"
