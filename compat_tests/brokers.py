@@ -19,6 +19,7 @@ from compat_tests.running import missing_tool
 
 TRILOGUE, APACHE_KAFKA, CONTAINER, CLUSTER = "trilogue", "apache-kafka", "container", "cluster"
 APACHE_CLUSTER = "apache-cluster"
+CLUSTERS = (CLUSTER, APACHE_CLUSTER)
 TARGETS = [TRILOGUE, APACHE_KAFKA, CONTAINER, CLUSTER, APACHE_CLUSTER]
 
 START_SECONDS = 20

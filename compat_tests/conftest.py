@@ -20,6 +20,7 @@ from compat_tests import containers, running
 from compat_tests.brokers import (
     APACHE_CLUSTER,
     APACHE_KAFKA,
+    CLUSTERS,
     CONTAINER,
     IMPATIENT,
     SETTINGS,
@@ -76,6 +77,12 @@ def bootstrap(target: str, tmp_path_factory: pytest.TempPathFactory, request: py
     image = request.getfixturevalue("image") if target == CONTAINER else None
     with started(target, tmp_path_factory.mktemp(target), SETTINGS, image) as address:
         yield address
+
+
+@pytest.fixture(scope="session")
+def brokers(target: str) -> int:
+    """How many there are, and replicas of everything."""
+    return 3 if target in CLUSTERS else 1
 
 
 @pytest.fixture(scope="session")

@@ -62,14 +62,21 @@ def filled(bootstrap: str, name: str) -> str:
 
 
 @pytest.mark.feature(TOOLS, "kafka-topics")
-def test_topics_are_made_described_grown_and_deleted(bootstrap: str, name: str) -> None:
+def test_topics_are_made_described_grown_and_deleted(bootstrap: str, name: str, brokers: int) -> None:
     topics(bootstrap, "--create", "--topic", name, "--partitions", "2", "--config", "retention.ms=86400000")
     assert name in topics(bootstrap, "--list").splitlines()
 
     described = topics(bootstrap, "--describe", "--topic", name)
-    assert re.search(rf"Topic: {name}\s+TopicId: \S{{22}}\s+PartitionCount: 2\s+ReplicationFactor: 1", described)
+    assert re.search(
+        rf"Topic: {name}\s+TopicId: \S{{22}}\s+PartitionCount: 2\s+ReplicationFactor: {brokers}", described
+    )
     assert "retention.ms=86400000" in described
-    assert re.search(r"Partition: 1\s+Leader: 1\s+Replicas: 1\s+Isr: 1", described)
+    found = re.search(r"Partition: 1\s+Leader: (\d)\s+Replicas: (\S+)\s+Isr: (\S+)", described)
+    assert found is not None
+    leader, *lists = found.groups()
+    for each in lists:
+        assert sorted(each.split(",")) == [str(number) for number in range(1, brokers + 1)]
+        assert leader in each
 
     topics(bootstrap, "--alter", "--topic", name, "--partitions", "5")
     assert "PartitionCount: 5" in topics(bootstrap, "--describe", "--topic", name)
@@ -122,16 +129,20 @@ def test_records_are_deleted(bootstrap: str, filled: str, tmp_path) -> None:
 
 
 @pytest.mark.feature(TOOLS, "kafka-log-dirs")
-def test_log_dirs_are_described_with_true_sizes(bootstrap: str, filled: str) -> None:
+def test_log_dirs_are_described_with_true_sizes(bootstrap: str, filled: str, brokers: int) -> None:
     said = tool("org.apache.kafka.tools.LogDirsCommand", bootstrap, "--describe", "--topic-list", filled)
 
     (described,) = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
-    (broker,) = described["brokers"]
-    sizes = {
-        partition["partition"]: partition["size"] for each in broker["logDirs"] for partition in each["partitions"]
-    }
-    assert sizes[f"{filled}-1"] > 10 * 8
-    assert sizes[f"{filled}-0"] == 0
+    assert len(described["brokers"]) == brokers
+    sizes = [
+        (partition["partition"], partition["size"])
+        for broker in described["brokers"]
+        for each in broker["logDirs"]
+        for partition in each["partitions"]
+    ]
+    assert sorted(name for name, _ in sizes) == [f"{filled}-{number}" for number in range(3)]
+    assert dict(sizes)[f"{filled}-1"] > 10 * 8
+    assert dict(sizes)[f"{filled}-0"] == 0
 
 
 @pytest.mark.feature(TOOLS, "kafka-producer-perf-test")
