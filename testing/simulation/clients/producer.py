@@ -1,0 +1,123 @@
+"""An idempotent producer with acks=all: several batches on their way to each partition, sent again in their order and as
+they were until each of them is acknowledged."""
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from trilogue.client.dialogue import Ticket, check
+from trilogue.client.link import Link
+from trilogue.testing.simulation.clients.party import TIMEOUT_SECONDS, TROUBLES, Party
+from trilogue.wire.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from trilogue.wire.apis.produce import ProduceRequest, ProduceResponse
+from trilogue.wire.errors import BrokerError, ErrorCode
+from trilogue.wire.records import Record, build
+
+if TYPE_CHECKING:
+    from trilogue.testing.simulation.cluster import Cluster
+
+IN_FLIGHT_MAX = 5
+BY_NAME = 12
+PRODUCE_MS = 1500
+
+
+class Batch:
+    def __init__(self, sequence: int, values: list[str], data: bytes) -> None:
+        self.sequence, self.values, self.data = sequence, values, data
+        self.ticket: Ticket[ProduceResponse] | None = None
+
+
+class Producer(Party):
+    def __init__(self, cluster: "Cluster", name: str, topic: str, partitions: int, pause: float) -> None:
+        super().__init__(cluster, name)
+        self._topic, self._partitions, self._pause = topic, partitions, pause
+        self._made = 0
+        self._id, self._epoch = -1, -1
+        self.unacknowledged = 0
+
+    async def live(self) -> None:
+        self.unacknowledged = 0
+        while True:
+            try:
+                request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+                answer = await self.client.call(request, InitProducerIdResponse, cap=4)
+                check(answer.error_code)
+            except TROUBLES as error:
+                await self.rest(error)
+            else:
+                break
+        self._id, self._epoch = answer.producer_id, answer.producer_epoch
+        async with trio.open_nursery() as nursery:
+            for index in range(self._partitions):
+                nursery.start_soon(self._write, index)
+
+    async def _write(self, index: int) -> None:
+        pending: deque[Batch] = deque()
+        sequence = 0
+        while pending or not self.ending.is_set():
+            if not pending:
+                await self.pause(self._pause)
+            if not self.ending.is_set() and len(pending) < IN_FLIGHT_MAX:
+                for _ in range(self.chance.choice((1, 1, 1, 2, 4))):
+                    batch = self._batch(index, sequence)
+                    sequence += len(batch.values)
+                    pending.append(batch)
+            try:
+                while pending:
+                    await self._send(index, pending)
+            except TROUBLES as error:
+                for each in pending:
+                    each.ticket = None
+                await self.rest(error)
+
+    def _batch(self, index: int, sequence: int) -> Batch:
+        values = []
+        for _ in range(self.chance.choice((1, 1, 2, 3))):
+            self._made += 1
+            values.append(f"{self.name}/{self._made}")
+        filling = b"." * self.chance.choice((0, 10, 10, 300))
+        records = [Record(i, -1, filling, value.encode()) for i, value in enumerate(values)]
+        data = build(records, producer_id=self._id, producer_epoch=self._epoch, base_sequence=sequence)
+        self.unacknowledged += 1
+        self.history.add(
+            self.name, "sent", topic=self._topic, partition=index, producer=self._id, sequence=sequence, values=values
+        )
+        return Batch(sequence, values, bytes(data))
+
+    async def _send(self, index: int, pending: deque[Batch]) -> None:
+        """All of them; take away those that are acknowledged.  Raises what may go well later."""
+        link = await self.client.leader(self._topic, index)
+        for batch in pending:
+            if batch.ticket is None:
+                batch.ticket = await self._ask(link, index, batch)
+        while pending:
+            batch = pending[0]
+            assert batch.ticket is not None
+            answer = await link.answer(batch.ticket, seconds=TIMEOUT_SECONDS)
+            (found,) = answer.responses[0].partition_responses
+            code, more = found.error_code, {"topic": self._topic, "partition": index, "values": batch.values}
+            if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+                offset = found.base_offset if found.base_offset >= 0 else None
+                self.history.add(self.name, "acked", offset=offset, **more)
+                self.acked(index, offset, batch.values)
+            elif ErrorCode(code).retriable and code != ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:  # type: ignore[call-arg]
+                raise BrokerError(ErrorCode(code))  # type: ignore[call-arg]
+            else:
+                why = ErrorCode(code).name  # type: ignore[call-arg]
+                self.history.add(self.name, "refused", why=why, **more)
+                self.cluster.blame("refused", f"{self.name}: {self._topic}-{index} {batch.values}: {why}")
+            pending.popleft()
+            self.unacknowledged -= 1
+
+    def acked(self, index: int, offset: int | None, values: list[str]) -> None:
+        if offset is not None:
+            for each in self.cluster.ack_listeners:
+                each(self._topic, index, offset + len(values))
+
+    async def _ask(self, link: Link, index: int, batch: Batch) -> Any:
+        data = [ProduceRequest.Topic.Partition(index=index, records=batch.data)]
+        topics = [ProduceRequest.Topic(name=self._topic, partition_data=data)]
+        return await link.ask(
+            ProduceRequest(acks=-1, timeout_ms=PRODUCE_MS, topic_data=topics), ProduceResponse, cap=BY_NAME
+        )
