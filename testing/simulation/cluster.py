@@ -16,7 +16,7 @@ from trilogue.client.world import Address
 from trilogue.testing.simulation.agenda import BEGINNING, Agenda
 from trilogue.testing.simulation.disks import Disks
 from trilogue.testing.simulation.history import History
-from trilogue.testing.simulation.hosts import PORT, Host
+from trilogue.testing.simulation.hosts import PORT, WALL_MS, Host
 from trilogue.testing.simulation.keeper import Keeper
 from trilogue.testing.simulation.lives import LIFE, Life
 from trilogue.testing.simulation.network import Network, NetworkWorld
@@ -61,6 +61,16 @@ class Cluster:
 
     def client(self, life: Life, timeout: float) -> Client:
         return Client(self.bootstrap, NetworkWorld(self.network, life), client_id=life.host, timeout=timeout)
+
+    def wall_ms(self) -> int:
+        """Of a clock that is right."""
+        return WALL_MS + int(self.agenda.now * 1000)
+
+    def leader(self, topic: str, index: int) -> tuple[str, int]:
+        """The host of who leads now, as ZooKeeper has it, and its epoch."""
+        node = self.keeper.nodes.get(f"/brokers/topics/{topic}/partitions/{index}/state")
+        said = json.loads(node.data) if node is not None and node.data else {"leader": -1, "leader_epoch": -1}
+        return f"broker-{said['leader']}", said["leader_epoch"]
 
     def blame(self, law: str, text: str, error: BaseException | None = None) -> None:
         """Something is so that must not be."""

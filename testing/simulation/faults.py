@@ -74,8 +74,7 @@ class Faults:
 
     async def _power(self, lasts: float, node_id: int) -> None:
         host = self._cluster.hosts[node_id]
-        others_well = all(each.alive for each in self._cluster.hosts.values())
-        if not host.alive or not others_well or not self._all_in_sync() or self._spared(node_id):
+        if not host.alive or not self._all_have_everything() or self._spared(node_id):
             return await self._kill(lasts, node_id)
         self._laws.look()
         self._laws.lost_power(node_id)
@@ -84,8 +83,17 @@ class Faults:
         await trio.sleep(lasts)
         host.start()
 
-    def _all_in_sync(self) -> bool:
-        return all(len(each.isr) == len(self._cluster.hosts) for each in self._laws.stored.values())
+    def _all_have_everything(self) -> bool:
+        """And the cluster knows of none that it was somebody else meanwhile."""
+        cluster = self._cluster
+        epochs = [
+            cluster.keeper.registered(host.life, node_id) if host.life is not None else None
+            for node_id, host in cluster.hosts.items()
+        ]
+        return None not in epochs and all(
+            len(each.isr) == len(epochs) and sorted(each.isr_epochs) == sorted(epochs)  # type: ignore[type-var]
+            for each in self._laws.stored.values()
+        )
 
     async def _stop(self, lasts: float, node_id: int) -> None:
         host = self._cluster.hosts[node_id]
@@ -163,9 +171,9 @@ class Faults:
             self._cluster.keeper.start()
 
     async def _keeper_slow(self, lasts: float, factor: float) -> None:
-        self._cluster.keeper.slow *= factor
+        self._cluster.keeper.slow.append(factor)
         await trio.sleep(lasts)
-        self._cluster.keeper.slow /= factor
+        self._cluster.keeper.slow.remove(factor)
 
     # -- disks and clocks ----------------------------------------------------------------------
 

@@ -147,7 +147,7 @@ class Host:
             ended = "" if not life.alive else ended
         finally:
             if life.alive:
-                self._cluster.history.add(self.name, "ended")
+                self._cluster.history.add(self.name, "exits")
                 self._bury(life, silently=False)
             self._ended.set()
 

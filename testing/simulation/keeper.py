@@ -52,7 +52,8 @@ class Keeper:
         self.sessions: dict[int, Session] = {}
         self._watches: dict[Watch, dict[int, Callable[[str], None]]] = {}
         self.up = True
-        self.slow = 1.0
+        self.slow: list[float] = []
+        """So many times longer everything takes; the worst counts."""
         self.cut: dict[str, int] = {}
         """Hosts that cannot be reached, and by how many faults."""
 
@@ -138,6 +139,14 @@ class Keeper:
         for told in self._watches.pop(watch, {}).values():
             told(watch[1])
 
+    def registered(self, life: Life, node_id: int) -> int | None:
+        """Under which epoch a process is registered as a broker, if it is: it, and not a life before."""
+        node = self.nodes.get(f"/brokers/ids/{node_id}")
+        session = self.sessions.get(node.owner) if node is not None else None
+        if node is None or session is None or session.link is None or session.link.life is not life:
+            return None
+        return node.created
+
     # -- sessions ------------------------------------------------------------------------------
 
     def reachable(self, host: str) -> bool:
@@ -162,6 +171,8 @@ class Keeper:
             return self.hear(session)  # it says so every now and then
         if self.agenda.now - session.heard_at >= session.timeout - 1e-6:
             self.end(session)
+            if link is not None:
+                link.snap()  # the ensemble hangs up
 
     def end(self, session: Session) -> None:
         """Its ephemeral nodes go with it."""
@@ -265,7 +276,7 @@ class KeeperLink:
 
     def _delay(self) -> float:
         keeper = self.keeper
-        seconds = DELAY_SECONDS * (0.5 + keeper.chance.random()) * keeper.slow
+        seconds = DELAY_SECONDS * (0.5 + keeper.chance.random()) * max(keeper.slow, default=1.0)
         return seconds * 30 * keeper.chance.random() if keeper.chance.random() < 0.02 else seconds
 
     def _connect(self) -> None:
@@ -291,6 +302,7 @@ class KeeperLink:
         if self._session is not None and self._session.link is self:
             self._session.link = None
             self._line += 1
+            self._held.clear()
             if not self._session.over:
                 self.keeper.hear(self._session)
             if self.life.alive and not self._stopped:

@@ -35,6 +35,7 @@ class Stored(NamedTuple):
     epoch: int
     isr: tuple[int, ...]
     elr: tuple[int, ...]
+    isr_epochs: tuple[int, ...]
 
 
 class Laws:
@@ -52,8 +53,8 @@ class Laws:
         """By offset and epoch: where it ends, and its checksum."""
         self.committed: dict[Key, tuple[int, int]] = {}
         """How far any leader's high watermark has been, and what lies before that."""
-        self._shown: dict[tuple[int, Key], tuple[int, int]] = {}
-        """Of who leads: since which epoch, and its high watermark."""
+        self._shown: dict[tuple[int, Key], tuple[int, int, int]] = {}
+        """Of who leads: in which life, since which epoch, and its high watermark."""
         self.forgetful: set[tuple[int, Key]] = set()
         """Replicas that have lost what was not synced, and are not known to have everything again."""
         cluster.watchers.append(self.heard)
@@ -81,7 +82,7 @@ class Laws:
 
     def _partition_changed(self, key: Key, said: dict[str, object]) -> None:
         isr, elr = tuple(said["isr"]), tuple(said.get("elr", ()))  # type: ignore[call-overload, arg-type]
-        new = Stored(int(said["leader"]), int(said["leader_epoch"]), isr, elr)  # type: ignore[call-overload]
+        new = Stored(int(said["leader"]), int(said["leader_epoch"]), isr, elr, tuple(said["isr_epochs"]))  # type: ignore[call-overload]
         old = self.stored.get(key)
         self.stored[key] = new
         replicas = self._replicas.get(key)
@@ -121,8 +122,7 @@ class Laws:
                 now = (partition.high_watermark, log.end_offset, partition.state, partition.leads, log.latest_epoch, host.lives)
                 if self._seen.get((node_id, key)) != now:
                     self._seen[node_id, key] = now
-                    if log.failed is None:
-                        self._changed(node_id, key, partition)
+                    self._changed(node_id, key, partition)
 
     def _changed(self, node_id: int, key: Key, partition: Partition) -> None:
         self.checked += 1
@@ -146,8 +146,13 @@ class Laws:
 
     def _leads(self, node_id: int, key: Key, partition: Partition, mirror: Mirror) -> None:
         committed = self.committed.get(key, (0, 0))
-        since, shown = self._shown.get((node_id, key), (-1, 0))
-        if partition.leader_epoch != since and partition.leader_epoch == self.stored[key].epoch:
+        life = self._cluster.hosts[node_id].lives
+        before, since, shown = self._shown.get((node_id, key), (0, -1, 0))
+        if before != life:
+            since = -1
+        # If it was elected in a life before, it serves nobody before it is elected again.
+        elected = self._elected_in_this_life(node_id, partition)
+        if partition.leader_epoch != since and partition.leader_epoch == self.stored[key].epoch and elected:
             prefix = mirror.prefix(committed[0])
             if prefix != committed[1]:
                 self._blame(
@@ -157,10 +162,15 @@ class Laws:
                 )
         elif partition.leader_epoch == since and partition.high_watermark < shown:
             self._blame("HighWatermark", f"{name(key)}: {node_id} shows {partition.high_watermark} after {shown}")
-        self._shown[node_id, key] = partition.leader_epoch, partition.high_watermark
+        self._shown[node_id, key] = life, partition.leader_epoch, partition.high_watermark
         prefix = mirror.prefix(partition.high_watermark)
         if partition.high_watermark > committed[0] and prefix is not None:
             self.committed[key] = partition.high_watermark, prefix
+
+    def _elected_in_this_life(self, node_id: int, partition: Partition) -> bool:
+        life = self._cluster.hosts[node_id].life
+        epoch = self._cluster.keeper.registered(life, node_id) if life is not None else None
+        return epoch == partition.state.leader_broker_epoch
 
     def _strong_isr(self, node_id: int, leader: Partition, key: Key, stored: Stored) -> None:
         reached = leader.high_watermark

@@ -185,9 +185,8 @@ class Network:
         seconds = DELAY_SECONDS * (0.5 + self._chance.random())
         if self._chance.random() < LATE:
             seconds *= LATE_TIMES * self._chance.random()
-        for factor in self._slow.get(way, ()):
-            seconds = seconds * factor + size * factor / 1e8
-        return seconds
+        factor = max(self._slow.get(way, ()), default=0.0)
+        return seconds * factor + size * factor / 1e8 if factor else seconds
 
     # -- what goes wrong -----------------------------------------------------------------------
 

@@ -168,7 +168,7 @@ def fault_of(chance: random.Random, kind: str, at: float) -> Fault:
         case "keeper slow":
             return Fault(at, kind, lasts, (chance.choice((20, 200, 800)),))
         case "clock":
-            return Fault(at, kind, 0, (one, chance.choice((-3_600_000, -5000, 2000, 60_000, 86_400_000))))
+            return Fault(at, kind, 0, (one, chance.choice((-3_600_000, -5000, 2000, 60_000, 3_600_000))))
         case "kill client":
             return Fault(at, kind, lasts, (chance.randrange(100),))
         case "move":

@@ -30,7 +30,7 @@ EXPECTED = (MalformedMessage, Hangup, OSError, trio.ClosedResourceError)
 
 
 class Guest:
-    __slots__ = ("busy", "connection", "end", "looked_at", "watched", "woken")
+    __slots__ = ("busy", "connection", "end", "looked_at", "trouble", "watched", "woken")
 
     def __init__(self, end: End, connection: Connection) -> None:
         self.end, self.connection = end, connection
@@ -38,6 +38,8 @@ class Guest:
         """A task looks after it."""
         self.watched = True
         """What comes is read."""
+        self.trouble: Exception | None = None
+        """What went wrong while a task looks after it, which has to end first."""
         self.woken, self.looked_at = False, inf
 
     @property
@@ -133,11 +135,11 @@ class Serving:
                 with connection.room() as room:
                     size = guest.end.receive_into(room)
                 connection.received(size)
-        except EXPECTED:
-            self._close(guest)
-            return False
-        except Exception:
-            self._report(guest)
+        except Exception as error:
+            if guest.busy:
+                guest.trouble, guest.watched = error, False
+            else:
+                self._drop(guest, error)
             return False
         if not size and guest.end.over:
             guest.watched = False
@@ -190,11 +192,8 @@ class Serving:
             return False
         try:
             guest.connection.unpark(now)
-        except EXPECTED:
-            self._close(guest)
-            return False
-        except Exception:
-            self._report(guest)
+        except Exception as error:
+            self._drop(guest, error)
             return False
         if not guest.connection.is_blocked:
             self._watch(guest)
@@ -217,10 +216,10 @@ class Serving:
 
         try:
             await guest.connection.settle(finish, send, parks=True)
-        except EXPECTED:
-            self._close(guest)
-        except Exception:
-            self._report(guest)
+            if guest.trouble is not None:
+                raise guest.trouble
+        except Exception as error:
+            self._drop(guest, error)
         else:
             guest.busy = False
             self._watch(guest)
@@ -228,8 +227,9 @@ class Serving:
                 self._parking.expect(guest)
                 self._parking.wake(guest)  # it may have been woken while it was busy
 
-    def _report(self, guest: Guest) -> None:
-        logger.exception("a bug of ours, met by %s", guest.connection.peer)
+    def _drop(self, guest: Guest, error: Exception) -> None:
+        if not isinstance(error, EXPECTED):
+            logger.error("a bug of ours, met by %s", guest.connection.peer, exc_info=error)
         self._close(guest)
 
     def _close(self, guest: Guest) -> None:

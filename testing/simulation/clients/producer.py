@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from trilogue.testing.simulation.cluster import Cluster
 
 IN_FLIGHT_MAX = 5
+"""A broker knows as many again."""
 BY_NAME = 12
+REFUSED_TIMES = 4
 PRODUCE_MS = 1500
 
 
@@ -26,6 +28,8 @@ class Batch:
     def __init__(self, sequence: int, values: list[str], data: bytes) -> None:
         self.sequence, self.values, self.data = sequence, values, data
         self.ticket: Ticket[ProduceResponse] | None = None
+        self.refused_by: list[tuple[str, str, int]] = []
+        """By whom, and who led then in which epoch."""
 
 
 class Producer(Party):
@@ -58,8 +62,8 @@ class Producer(Party):
         while pending or not self.ending.is_set():
             if not pending:
                 await self.pause(self._pause)
-            if not self.ending.is_set() and len(pending) < IN_FLIGHT_MAX:
-                for _ in range(self.chance.choice((1, 1, 1, 2, 4))):
+            if not self.ending.is_set():
+                for _ in range(min(self.chance.choice((1, 1, 1, 2, 4)), IN_FLIGHT_MAX - len(pending))):
                     batch = self._batch(index, sequence)
                     sequence += len(batch.values)
                     pending.append(batch)
@@ -77,7 +81,8 @@ class Producer(Party):
             self._made += 1
             values.append(f"{self.name}/{self._made}")
         filling = b"." * self.chance.choice((0, 10, 10, 300))
-        records = [Record(i, -1, filling, value.encode()) for i, value in enumerate(values)]
+        now_ms = self.cluster.wall_ms()
+        records = [Record(i, now_ms, filling, value.encode()) for i, value in enumerate(values)]
         data = build(records, producer_id=self._id, producer_epoch=self._epoch, base_sequence=sequence)
         self.unacknowledged += 1
         self.history.add(
@@ -101,7 +106,7 @@ class Producer(Party):
                 offset = found.base_offset if found.base_offset >= 0 else None
                 self.history.add(self.name, "acked", offset=offset, **more)
                 self.acked(index, offset, batch.values)
-            elif ErrorCode(code).retriable and code != ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:  # type: ignore[call-arg]
+            elif ErrorCode(code).retriable or self._may_be_a_ghost(batch, code, link.address.host, index):  # type: ignore[call-arg]
                 raise BrokerError(ErrorCode(code))  # type: ignore[call-arg]
             else:
                 why = ErrorCode(code).name  # type: ignore[call-arg]
@@ -114,6 +119,15 @@ class Producer(Party):
         if offset is not None:
             for each in self.cluster.ack_listeners:
                 each(self._topic, index, offset + len(values))
+
+    def _may_be_a_ghost(self, batch: Batch, code: int, host: str, index: int) -> bool:
+        """Who was stopped and led before goes on until it hears that it is over, and has less than there is by now.  A
+        good client looks again who leads, and asks there.  So it counts if who leads says it again and again."""
+        if code != ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            return False
+        batch.refused_by.append((host, *self.cluster.leader(self._topic, index)))
+        last = batch.refused_by[-REFUSED_TIMES:]
+        return len(last) < REFUSED_TIMES or len(set(last)) > 1 or last[0][0] != last[0][1]
 
     async def _ask(self, link: Link, index: int, batch: Batch) -> Any:
         data = [ProduceRequest.Topic.Partition(index=index, records=batch.data)]
