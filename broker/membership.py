@@ -59,8 +59,8 @@ class Member:
         directories = broker.replicas.directories
         self._directories = [uuid_text(each.id) for each in directories]
         clean = {each.clean_broker_epoch for each in directories}
-        self._had_all = clean.pop() if len(clean) == 1 else None
-        """The broker epoch up to whose end we are known to have lost nothing."""
+        self.had_all = clean.pop() if len(clean) == 1 else None
+        """The broker epoch up to whose end we are known to have lost nothing: of this run, once it is registered."""
         self._stopping = False
         self._offline: frozenset[TopicPartition] = frozenset()
         """What the cluster has been told that we cannot write to."""
@@ -74,7 +74,7 @@ class Member:
             self._endpoints,
             self._broker.config["broker.rack"],
             self._directories,
-            clean_epoch=NO_EPOCH if self._had_all is None else self._had_all,
+            clean_epoch=NO_EPOCH if self.had_all is None else self.had_all,
             stopping=self._stopping,
             offline=self._offline,
         )
@@ -100,7 +100,7 @@ class Member:
         self._session_epoch = epoch
         await self._be_known()
         await broker.view.until(lambda image: image.controller != -1 and knows_its_part(broker.node_id, image))
-        self._had_all = broker.image.brokers[broker.node_id].epoch
+        self.had_all = broker.image.brokers[broker.node_id].epoch
 
     async def _be_known(self) -> None:
         """So that partitions may be given to us while we are not there."""

@@ -72,6 +72,8 @@ class Server:
         self.broker, self.listeners = broker, listeners
         self.stopped = trio.Event()
         self.stop_asked = trio.Event()
+        self.member: Member | None = None
+        """As which the cluster knows us, as soon as it is to."""
         self.lost: OSError | None = None
         """Why we end of ourselves, if so: there is nothing left to write to."""
 
@@ -141,7 +143,7 @@ async def serve(
             )
             around.met(broker)
             server = Server(broker, listeners)
-            ending.callback(close_logs, broker)
+            ending.callback(close_logs, server)
             ending.callback(broker.links.close)
             tasks.start_soon(supervised, "looking after the disks", partial(look_after_disks, server, own))
             try:
@@ -176,7 +178,7 @@ async def live(
         ("opening logs", broker.open_the_rest),
     ):
         tasks.start_soon(supervised, name, work)
-    member = Member(broker, [Endpoint(*each.endpoint) for each in server.listeners])
+    member = server.member = Member(broker, [Endpoint(*each.endpoint) for each in server.listeners])
     try:
         await member.register()
     except OSError as error:
@@ -214,9 +216,10 @@ async def stay_registered(server: Server, member: Member) -> None:
     server.stop()
 
 
-def close_logs(broker: Broker) -> None:
-    me = broker.image.brokers.get(broker.node_id)
-    broker.replicas.close(me.epoch if me else -1)
+def close_logs(server: Server) -> None:
+    """Say up to which broker epoch we have everything.  Not the one that the cluster has: before we are registered that
+    is of a run before, which may have been killed and have lost what was not on the disk."""
+    server.broker.replicas.close(server.member.had_all if server.member is not None else None)
 
 
 def cannot_begin(directories: Sequence[DataDirectory], error: OSError) -> CannotStart:
