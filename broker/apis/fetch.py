@@ -386,7 +386,7 @@ class Waiting(Parked[FetchResponse]):
     def _look_again(self) -> None:
         """At what has changed."""
         bell, plan, found, positions = self._bell, self._plan, self._found, self._positions
-        changed, bell.changed = bell.changed, set()
+        changed, bell.changed = bell.changed, {}
         for partition in changed:
             position = positions[partition]
             before = found.sizes[position]
@@ -425,9 +425,9 @@ def watch(broker: Broker, plan: Plan, found: Found, bell: Bell, positions: dict[
         partition.watch(bell, committed_only=plan.committed_only, replica=plan.replica is not None)
         if plan.replica is not None:
             if not found.sizes[position] and partition.log.end_offset > wanted.offset:
-                bell.changed.add(partition)
+                bell.changed[partition] = None
         elif (partition.high_watermark, partition.last_stable_offset) != (each.high_watermark, each.last_stable_offset):
-            bell.changed.add(partition)
+            bell.changed[partition] = None
 
 
 def let_go(found: Found, positions: Iterable[int]) -> set[int]:

@@ -28,6 +28,7 @@ class Batch:
     def __init__(self, sequence: int, values: list[str], data: bytes) -> None:
         self.sequence, self.values, self.data = sequence, values, data
         self.ticket: Ticket[ProduceResponse] | None = None
+        self.sent = False
         self.refused_by: list[tuple[str, str, int]] = []
         """By whom, and who led then in which epoch."""
 
@@ -91,12 +92,18 @@ class Producer(Party):
         return Batch(sequence, values, bytes(data))
 
     async def _send(self, index: int, pending: deque[Batch]) -> None:
-        """All of them; take away those that are acknowledged.  Raises what may go well later."""
+        """All of them; take away those that are acknowledged.  Raises what may go well later.
+
+        What is sent again is sent by itself, as Java's producer does, and so is the very first: a broker that knows
+        nothing of a producer takes whatever comes first, and that must not be the second (as in Kafka).
+        """
         link = await self.client.leader(self._topic, index)
-        for batch in pending:
-            if batch.ticket is None:
-                batch.ticket = await self._ask(link, index, batch)
         while pending:
+            alone = pending[0].sent or not pending[0].sequence
+            for batch in [pending[0]] if alone else list(pending):
+                if batch.ticket is None:
+                    batch.ticket = await self._ask(link, index, batch)
+                    batch.sent = True
             batch = pending[0]
             assert batch.ticket is not None
             answer = await link.answer(batch.ticket, seconds=TIMEOUT_SECONDS)
