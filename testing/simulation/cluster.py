@@ -14,6 +14,7 @@ from trilogue.broker.cluster.zookeeper import Found
 from trilogue.client.client import Client
 from trilogue.client.world import Address
 from trilogue.testing.simulation.agenda import BEGINNING, Agenda
+from trilogue.testing.simulation.clients.member import Groups
 from trilogue.testing.simulation.disks import Disks
 from trilogue.testing.simulation.history import History
 from trilogue.testing.simulation.hosts import PORT, WALL_MS, Host
@@ -40,7 +41,14 @@ VIOLATIONS_MAX = 20
 
 class Cluster:
     def __init__(
-        self, seed: int, agenda: Agenda, frozen: Frozen, disks: Disks, folder: Path, tasks: trio.Nursery, brokers: int,
+        self,
+        seed: int,
+        agenda: Agenda,
+        frozen: Frozen,
+        disks: Disks,
+        folder: Path,
+        tasks: trio.Nursery,
+        brokers: int,
         settings: dict[str, str],
     ) -> None:
         self.seed, self.agenda, self.frozen, self.tasks = seed, agenda, frozen, tasks
@@ -56,6 +64,7 @@ class Cluster:
         for host in self.hosts.values():
             disks.add(host.disk)
         self.bootstrap = [Address(host.name, PORT) for host in self.hosts.values()]
+        self.groups = Groups(self)
         self.over = trio.Event()
         """Something is wrong, or everything is done."""
 
@@ -99,7 +108,9 @@ class Cluster:
                     elr=said.get("elr", []),
                 )
             elif path == "/controller":
-                self.history.add("keeper", "controller", broker=json.loads(node.data or b"")["brokerid"] if node else -1)
+                self.history.add(
+                    "keeper", "controller", broker=json.loads(node.data or b"")["brokerid"] if node else -1
+                )
             elif path.startswith("/brokers/ids/"):
                 self.history.add("keeper", "there" if node else "gone", broker=int(path.rpartition("/")[2]))
         for each in self.watchers:

@@ -119,7 +119,14 @@ class Laws:
                 continue
             for key, partition in host.broker.replicas.partitions.items():
                 log = partition.log
-                now = (partition.high_watermark, log.end_offset, partition.state, partition.leads, log.latest_epoch, host.lives)
+                now = (
+                    partition.high_watermark,
+                    log.end_offset,
+                    partition.state,
+                    partition.leads,
+                    log.latest_epoch,
+                    host.lives,
+                )
                 if self._seen.get((node_id, key)) != now:
                     self._seen[node_id, key] = now
                     self._changed(node_id, key, partition)
@@ -141,7 +148,11 @@ class Laws:
         if partition.leads:
             self._leads(node_id, key, partition, mirror)
         for other, host in self._cluster.hosts.items():
-            if host.broker is not None and (leader := host.broker.replicas.partitions.get(key)) is not None and leader.leads:
+            if (
+                host.broker is not None
+                and (leader := host.broker.replicas.partitions.get(key)) is not None
+                and leader.leads
+            ):
                 self._strong_isr(other, leader, key, stored)
 
     def _leads(self, node_id: int, key: Key, partition: Partition, mirror: Mirror) -> None:
@@ -202,7 +213,9 @@ class Laws:
     def acknowledged(self, topic: str, index: int, end: int) -> None:
         self.look()
         if end > self.committed.get((topic, index), (0, 0))[0]:
-            self._blame("Acknowledged", f"{topic}-{index}: up to {end}, and committed is {self.committed.get((topic, index))}")
+            self._blame(
+                "Acknowledged", f"{topic}-{index}: up to {end}, and committed is {self.committed.get((topic, index))}"
+            )
 
     def _blame(self, law: str, text: str) -> None:
         self._cluster.blame(law, text)

@@ -46,7 +46,9 @@ class Fault(NamedTuple):
     """Whom or what it concerns, as `faults.py` says."""
 
     def __str__(self) -> str:
-        return f"{self.at:7.3f} {self.kind} {' '.join(map(str, self.of))}" + (f" for {self.lasts:.3f} s" if self.lasts else "")
+        return f"{self.at:7.3f} {self.kind} {' '.join(map(str, self.of))}" + (
+            f" for {self.lasts:.3f} s" if self.lasts else ""
+        )
 
 
 class Party(NamedTuple):
@@ -96,10 +98,19 @@ def plan_of(seed: int) -> Plan:
 
 
 def parties_of(chance: random.Random) -> tuple[Party, ...]:
-    return (
-        Party("producer", "producer-0", {"pause": chance.choice((0.15, 0.3))}),
-        Party("reader", "reader-0", {"committed": chance.random() < 0.5}),
-    )
+    """A producer always, for it is what everything else is about; the rest by chance, since each takes its time."""
+    found = [Party("producer", "producer-0", {"pause": chance.choice((0.15, 0.3))})]
+    if chance.random() < 0.5:
+        found.append(Party("reader", "reader-0", {"topic": "t", "committed": chance.random() < 0.5}))
+    if chance.random() < 0.5:
+        generation = chance.choice((1, 2))
+        found.append(Party("transactional", "transactional-0", {"pause": 0.3, "generation": generation}))
+        for number, committed in enumerate((True, False)[: chance.choice((1, 1, 2))]):
+            found.append(Party("reader", f"reader-x{number}", {"topic": "x", "committed": committed}))
+    for kind in ("classic", "modern"):
+        if chance.random() < 0.3:
+            found += [Party(f"{kind} member", f"{kind}-{number}", {}) for number in range(chance.choice((1, 2, 3)))]
+    return tuple(found)
 
 
 # -- what goes wrong -------------------------------------------------------------------------------

@@ -14,10 +14,12 @@ import trio
 
 from trilogue.broker.requests import registry
 from trilogue.testing.simulation.agenda import BEGINNING, Agenda
+from trilogue.testing.simulation.clients.member import ClassicMember, ModernMember
 from trilogue.testing.simulation.clients.party import TROUBLES
 from trilogue.testing.simulation.clients.party import Party as Client
 from trilogue.testing.simulation.clients.producer import Producer
 from trilogue.testing.simulation.clients.reader import Reader
+from trilogue.testing.simulation.clients.transactional import Transactional
 from trilogue.testing.simulation.cluster import Cluster, Sayings, Violation
 from trilogue.testing.simulation.disks import Disks, installed
 from trilogue.testing.simulation.ending import Ending, until_well
@@ -33,7 +35,7 @@ from trilogue.wire.errors import ErrorCode
 MEMORY = "/dev/shm"
 BEGIN_SECONDS = 30.0
 END_SECONDS = 60.0
-TOPIC = "t"
+TOPIC, TRANSACTIONAL = "t", "x"
 
 
 class Outcome(NamedTuple):
@@ -111,7 +113,8 @@ class Story:
     async def _play(self, cluster: Cluster, laws: Laws) -> None:
         for host in cluster.hosts.values():
             host.start()
-        if not await make_topics(cluster):
+        topics = {TOPIC, *(TRANSACTIONAL for each in self._plan.parties if each.kind == "transactional")}
+        if not await make_topics(cluster, sorted(topics)):
             return
         parties = [party_of(cluster, each) for each in self._plan.parties]
         faults = Faults(cluster, laws, parties)
@@ -149,15 +152,17 @@ def quiet() -> Iterator[None]:
         logger.handlers[:] = handlers
 
 
-async def make_topics(cluster: Cluster) -> bool:
+async def make_topics(cluster: Cluster, names: list[str]) -> bool:
     client = cluster.client(Life("admin", 0), 2.0)
-    topic = CreateTopicsRequest.Topic(name=TOPIC, num_partitions=PARTITIONS, replication_factor=BROKERS)
+    Topic = CreateTopicsRequest.Topic
+    topics = [Topic(name=each, num_partitions=PARTITIONS, replication_factor=BROKERS) for each in names]
     with trio.move_on_after(BEGIN_SECONDS):
         while True:
             try:
-                request = CreateTopicsRequest(topics=[topic], timeout_ms=2000)
+                request = CreateTopicsRequest(topics=topics, timeout_ms=2000)
                 answer = await client.call(request, CreateTopicsResponse)
-                if answer.topics[0].error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+                made = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+                if all(each.error_code in made for each in answer.topics):
                     client.close()
                     return True
             except TROUBLES:
@@ -173,5 +178,11 @@ def party_of(cluster: Cluster, party: Party) -> Client:
         case "producer":
             return Producer(cluster, party.name, TOPIC, PARTITIONS, given["pause"])
         case "reader":
-            return Reader(cluster, party.name, TOPIC, PARTITIONS, committed=given["committed"])
+            return Reader(cluster, party.name, given["topic"], PARTITIONS, committed=given["committed"])
+        case "transactional":
+            return Transactional(cluster, party.name, TRANSACTIONAL, PARTITIONS, given["pause"], given["generation"])
+        case "classic member":
+            return ClassicMember(cluster, party.name, TOPIC, PARTITIONS)
+        case "modern member":
+            return ModernMember(cluster, party.name, TOPIC, PARTITIONS)
     raise ValueError(party.kind)

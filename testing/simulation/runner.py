@@ -103,5 +103,8 @@ def explain(seed: int, say: Say, mutation: str | None = None, *, every: bool = F
         outcome = shrunk(outcome, partial(run_mutated, mutation))
     for line in transcript(outcome, every=every):
         say(line)
-    say(f"to replay: python -m trilogue.testing.simulation --seed {seed}" + (f" --mutate {mutation}" if mutation else ""))
+    say(
+        f"to replay: python -m trilogue.testing.simulation --seed {seed}"
+        + (f" --mutate {mutation}" if mutation else "")
+    )
     return outcome

@@ -33,7 +33,9 @@ def told(event: Event) -> Iterator[str]:
         return
     match event.what:
         case "leads":
-            text = f"{more['topic']}-{more['partition']}: leader {more['leader']} epoch {more['epoch']} ISR {more['isr']}"
+            text = (
+                f"{more['topic']}-{more['partition']}: leader {more['leader']} epoch {more['epoch']} ISR {more['isr']}"
+            )
             text += f" ELR {more['elr']}" if more["elr"] else ""
         case "says":
             text = f"{more['level'].lower()}: {more['text']}"
