@@ -455,7 +455,12 @@ def answer(broker: Broker, plan: Plan, found: Found, peer: Peer) -> FetchRespons
     for wanted, each in zip(plan.wanted, found.answers, strict=True):
         key = (wanted.topic, wanted.partition)
         news = session is None or session.is_news(
-            key, each.high_watermark, each.log_start_offset, bool(each.records), each.error_code
+            key,
+            each.high_watermark,
+            each.log_start_offset,
+            bool(each.records),
+            each.error_code,
+            each.diverging_epoch.end_offset >= 0,
         )
         if full or news:
             name = key[0]
