@@ -11,7 +11,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check test-reduced test-pythons format jars clients bench-wire bench-storage bench-start bench bench-groups bench-pipeline bench-versus bench-hostile kills faults examples compat compat-record docker-ready docs clean
+.PHONY: help run test check test-reduced test-pythons format jars clients bench-wire bench-storage bench-start bench bench-groups bench-pipeline bench-versus bench-hostile kills faults simulate simulate-mutations examples compat compat-record docker-ready docs clean
 
 help:           ## show this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
@@ -77,6 +77,15 @@ kills: $(READY)  ## a pipeline's driver killed ten times; `make test` has three
 
 faults: $(READY)  ## a cluster under load, up to twenty times each: brokers, network, disks, sessions, clocks; `make test` has two
 	TRILOGUE_FAULTS=20 $(BIN)/python -m pytest compat_tests/test_faults*.py
+
+SEEDS ?= 0-499
+WORKERS ?= $(shell nproc)
+
+simulate: $(READY)  ## whole clusters on virtual time, a seed each: make simulate SEEDS=0-499
+	$(BIN)/python -m trilogue.testing.simulation --seeds $(SEEDS) --workers $(WORKERS)
+
+simulate-mutations: $(READY)  ## break the product in many ways, and write into docs/simulation.md which seed finds each
+	$(BIN)/python -m trilogue.testing.simulation.table --workers $(WORKERS)
 
 examples: $(READY)  ## run the pipeline's examples on a broker of their own, and draw their pictures anew
 	TZ=UTC $(BIN)/python -m trilogue.pipeline.examples.pictures docs/pictures

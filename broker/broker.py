@@ -30,6 +30,7 @@ from trilogue.broker.partitions.upkeep import Upkeep
 from trilogue.broker.requests.turns import Turns
 from trilogue.broker.security.brokers import NONCE_BYTES
 from trilogue.broker.transactions.coordinator import TransactionCoordinator, WriteMarkers
+from trilogue.client.world import World
 from trilogue.storage.directory import DataDirectory
 from trilogue.wire.ids import uuid_text
 
@@ -48,8 +49,10 @@ class Broker:
         carry_markers: Callable[["Broker", WriteMarkers], None],
         unadvertised: Collection[str] = (),
         inter_broker_listener: str = "PLAINTEXT",
+        world: World | None = None,
     ) -> None:
-        """`tasks` is for whatever outlives a request; `carry_markers` takes what transaction coordinators send."""
+        """`tasks` is for whatever outlives a request; `carry_markers` takes what transaction coordinators send; `world`
+        is how other brokers are reached."""
         self.static = self.config = config
         """As we were started, and as altered since: the latter is replaced, never changed."""
         self.node_id, self.clock, self.tasks, self._chance = node_id, clock, tasks, chance
@@ -62,7 +65,7 @@ class Broker:
         self.turns = Turns()
         self.view = View(session)
         self.pulse = Pulse(self.view, node_id)
-        self.links = Links(self.view, node_id, inter_broker_listener, self.fresh_nonce)
+        self.links = Links(self.view, node_id, inter_broker_listener, self.fresh_nonce, world)
         self.inter_broker: InterBroker = self.links
         self.controller = Controller(self.view, node_id, chance, self._may_lose_data, self._min_isr)
         self.replicas = Replicas(node_id, directories, clock, chance, lambda: self.config)

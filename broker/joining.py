@@ -6,7 +6,9 @@ Everything that can be wrong is said in one line, before a client or another bro
 import json
 import random
 import ssl
+from collections.abc import Callable
 from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
 
 from trilogue.broker.cluster.ensemble import Ensemble, Tls, parse_connect
 from trilogue.broker.cluster.image import CLUSTER_ID, to_json
@@ -14,6 +16,12 @@ from trilogue.broker.cluster.store import UNREACHED, Conflict, Create, Refused, 
 from trilogue.broker.config import BrokerConfig
 from trilogue.broker.network.listeners import CannotStart
 from trilogue.wire.ids import uuid_text
+
+if TYPE_CHECKING:
+    from trilogue.broker.cluster.zookeeper import Link
+
+NewLink = Callable[[Ensemble], "Link"]
+"""What sessions with ZooKeeper are made of."""
 
 CONNECTION_SECONDS_MAX = 10.0
 """If nobody says how long to wait for the first connection: a person may be waiting."""
@@ -79,15 +87,21 @@ def try_out(tls: Tls) -> None:
 
 
 async def join(
-    ensemble: Ensemble, known: str | None, chance: random.Random, ending: AsyncExitStack
+    ensemble: Ensemble,
+    known: str | None,
+    chance: random.Random,
+    ending: AsyncExitStack,
+    new_link: NewLink | None = None,
 ) -> tuple[Session, str]:
-    """A session with ZooKeeper, and the id of the cluster there.  `known` is the cluster that our data is of."""
+    """A session with ZooKeeper, and the id of the cluster there.  `known` is the cluster that our data is of; links are
+    kazoo's unless there are others."""
     try:
         from trilogue.broker.cluster.remote import connect
     except ImportError:
         raise CannotStart("ZooKeeper needs kazoo, which is not installed: pip install 'trilogue[zookeeper]'") from None
     try:
-        session = await ending.enter_async_context(connect(ensemble, may_begin=known is None))
+        more = {} if new_link is None else {"new_link": new_link}
+        session = await ending.enter_async_context(connect(ensemble, may_begin=known is None, **more))
         return session, await cluster_of(session, ensemble, known, uuid_text(chance.randbytes(16)))
     except (Refused, *UNREACHED) as problem:
         raise CannotStart(str(problem)) from None

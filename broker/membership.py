@@ -59,8 +59,8 @@ class Member:
         directories = broker.replicas.directories
         self._directories = [uuid_text(each.id) for each in directories]
         clean = {each.clean_broker_epoch for each in directories}
-        self._had_all = clean.pop() if len(clean) == 1 else None
-        """The broker epoch up to whose end we are known to have lost nothing."""
+        self.had_all = clean.pop() if len(clean) == 1 else None
+        """The broker epoch up to whose end we are known to have lost nothing: of this run, once it is registered."""
         self._stopping = False
         self._offline: frozenset[TopicPartition] = frozenset()
         """What the cluster has been told that we cannot write to."""
@@ -74,7 +74,7 @@ class Member:
             self._endpoints,
             self._broker.config["broker.rack"],
             self._directories,
-            clean_epoch=NO_EPOCH if self._had_all is None else self._had_all,
+            clean_epoch=NO_EPOCH if self.had_all is None else self.had_all,
             stopping=self._stopping,
             offline=self._offline,
         )
@@ -93,14 +93,29 @@ class Member:
                 if not await session.owns(self._path):
                     await self._until_former_run_is_gone()
                     continue
-            if session.epoch == epoch:  # otherwise it may have ended with the session before
-                break
-        else:
-            raise CannotStart(f"broker {broker.node_id} comes and goes in the store faster than we can register")
-        self._session_epoch = epoch
-        await self._be_known()
-        await broker.view.until(lambda image: image.controller != -1 and knows_its_part(broker.node_id, image))
-        self._had_all = broker.image.brokers[broker.node_id].epoch
+            if session.epoch != epoch:
+                continue  # it may have ended with the session before
+            self._session_epoch = epoch
+            await self._be_known()
+            await self._until_it_knows_its_part(epoch)
+            me = broker.image.brokers.get(broker.node_id)
+            if session.epoch == epoch and me is not None:
+                self.had_all = me.epoch
+                return
+        raise CannotStart(f"broker {broker.node_id} comes and goes in the store faster than we can register")
+
+    async def _until_it_knows_its_part(self, epoch: int) -> None:
+        """Or until it has to be registered once more: nobody gives a part to who is gone."""
+        broker = self._broker
+        async with trio.open_nursery() as waiting:
+
+            async def until_renewed() -> None:
+                await self._session.renewed(epoch)
+                waiting.cancel_scope.cancel()
+
+            waiting.start_soon(until_renewed)
+            await broker.view.until(lambda image: image.controller != -1 and knows_its_part(broker.node_id, image))
+            waiting.cancel_scope.cancel()
 
     async def _be_known(self) -> None:
         """So that partitions may be given to us while we are not there."""

@@ -28,10 +28,9 @@ from trilogue.broker.config import BrokerConfig
 from trilogue.broker.coordinators.markers import carry_markers
 from trilogue.broker.joining import ensemble_of, join
 from trilogue.broker.membership import Member, introduce_cluster
-from trilogue.broker.network.listeners import CannotStart, Listener, close_listeners, open_listeners
-from trilogue.broker.network.transport import open_transport
+from trilogue.broker.network.listeners import CannotStart, Listener
 from trilogue.broker.requests import registry
-from trilogue.broker.watchdog import Watchdog
+from trilogue.broker.surroundings import Surroundings
 from trilogue.storage.checkpoint import META_PROPERTIES, read_properties
 from trilogue.storage.directory import DataDirectory, DirectoryInUse, WrongDirectory
 from trilogue.storage.files import OPEN_FILES, OpenFiles
@@ -73,6 +72,8 @@ class Server:
         self.broker, self.listeners = broker, listeners
         self.stopped = trio.Event()
         self.stop_asked = trio.Event()
+        self.member: Member | None = None
+        """As which the cluster knows us, as soon as it is to."""
         self.lost: OSError | None = None
         """Why we end of ourselves, if so: there is nothing left to write to."""
 
@@ -104,19 +105,22 @@ async def serve(
     clock: Clock | None = None,
     chance: random.Random | None = None,
     adopting: bool = False,
+    surroundings: Surroundings | None = None,
     task_status: trio.TaskStatus[Server] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Be a broker until `Server.stop` is called.  `started` is called, with the server, when the first client may come.
 
     `store` is for brokers that share one in a process; without it, and without ZooKeeper, the broker keeps its own
-    beside its data.  `adopting` takes up partitions that the store knows nothing of.
+    beside its data.  `adopting` takes up partitions that the store knows nothing of.  `surroundings` are the system's,
+    unless somebody has made others.
     """
     registry.load()
     clock, chance = clock or Clock(), chance or random.SystemRandom()
+    around = surroundings or Surroundings()
     async with AsyncExitStack() as ending:  # what was opened last is closed first
-        listeners = open_listeners(config)
-        ending.callback(close_listeners, listeners)
-        home, session, own = await open_session(config, store, chance, ending, adopting=adopting)
+        listeners = around.open_listeners(config)
+        ending.callback(around.close_listeners, listeners)
+        home, session, own = await open_session(config, store, chance, ending, around, adopting=adopting)
         try:
             await introduce_cluster(session, home.cluster_id, chance.randbytes(SECRET_BYTES).hex().encode())
             if adopting:
@@ -135,13 +139,15 @@ async def serve(
                 carry_markers=carry_markers,
                 unadvertised=[each.name for each in listeners if each.advertised is None],
                 inter_broker_listener=inter_broker_listener(config, listeners),
+                world=around.world(),
             )
+            around.met(broker)
             server = Server(broker, listeners)
-            ending.callback(close_logs, broker)
+            ending.callback(close_logs, server)
             ending.callback(broker.links.close)
             tasks.start_soon(supervised, "looking after the disks", partial(look_after_disks, server, own))
             try:
-                await live(server, ending, task_status)
+                await live(server, ending, around, task_status)
             except (Refused, *UNREACHED) as problem:  # before the first client came
                 raise CannotStart(str(problem)) from None
             tasks.cancel_scope.cancel()
@@ -150,7 +156,9 @@ async def serve(
         raise NoDirectoryLeft(f"the broker has ended, for no data directory works any more: {server.lost}")
 
 
-async def live(server: Server, ending: AsyncExitStack, task_status: trio.TaskStatus[Server]) -> None:
+async def live(
+    server: Server, ending: AsyncExitStack, around: Surroundings, task_status: trio.TaskStatus[Server]
+) -> None:
     broker, upkeep = server.broker, server.broker.upkeep
     tasks = broker.tasks
     try:
@@ -159,7 +167,7 @@ async def live(server: Server, ending: AsyncExitStack, task_status: trio.TaskSta
     except OSError as error:
         raise cannot_begin(broker.replicas.directories, error) from None
     for name, work in (
-        ("the watchdog", Watchdog(broker.view.session).run),
+        ("the watchdog", partial(around.watch, broker.view.session)),
         ("the pulse", broker.pulse.run),
         ("groups", broker.groups.run),
         ("transactions", broker.transactions.run),
@@ -170,7 +178,7 @@ async def live(server: Server, ending: AsyncExitStack, task_status: trio.TaskSta
         ("opening logs", broker.open_the_rest),
     ):
         tasks.start_soon(supervised, name, work)
-    member = Member(broker, [Endpoint(*each.endpoint) for each in server.listeners])
+    member = server.member = Member(broker, [Endpoint(*each.endpoint) for each in server.listeners])
     try:
         await member.register()
     except OSError as error:
@@ -179,7 +187,7 @@ async def live(server: Server, ending: AsyncExitStack, task_status: trio.TaskSta
     tasks.start_soon(supervised, "staying registered", partial(stay_registered, server, member))
     tasks.start_soon(supervised, "saying what is offline", member.say_what_is_offline)
     async with trio.open_nursery() as connections:
-        transport = open_transport(broker, connections)
+        transport = around.open_transport(broker, connections)
         ending.callback(transport.close)
         for listener in server.listeners:
             transport.add(listener)
@@ -208,9 +216,10 @@ async def stay_registered(server: Server, member: Member) -> None:
     server.stop()
 
 
-def close_logs(broker: Broker) -> None:
-    me = broker.image.brokers.get(broker.node_id)
-    broker.replicas.close(me.epoch if me else -1)
+def close_logs(server: Server) -> None:
+    """Say up to which broker epoch we have everything.  Not the one that the cluster has: before we are registered that
+    is of a run before, which may have been killed and have lost what was not on the disk."""
+    server.broker.replicas.close(server.member.had_all if server.member is not None else None)
 
 
 def cannot_begin(directories: Sequence[DataDirectory], error: OSError) -> CannotStart:
@@ -286,7 +295,13 @@ class Home(NamedTuple):
 
 
 async def open_session(
-    config: BrokerConfig, store: LocalStore | None, chance: random.Random, ending: AsyncExitStack, *, adopting: bool
+    config: BrokerConfig,
+    store: LocalStore | None,
+    chance: random.Random,
+    ending: AsyncExitStack,
+    around: Surroundings,
+    *,
+    adopting: bool,
 ) -> tuple[Home, Session, LocalStore | None]:
     """The directories and the store, one after the other: each says which cluster the other has to be of.
 
@@ -296,7 +311,7 @@ async def open_session(
     if ensemble is not None:
         if adopting:
             raise CannotStart("--adopt is for a broker that keeps its metadata itself, and not in ZooKeeper")
-        remote, cluster_id = await join(ensemble, known_cluster_id(data_paths(config)), chance, ending)
+        remote, cluster_id = await join(ensemble, known_cluster_id(data_paths(config)), chance, ending, around.new_link)
         return open_home(config, chance, cluster_id), remote, None
     home = open_home(config, chance)
     own = None

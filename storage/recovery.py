@@ -168,6 +168,9 @@ class _Checked:
             self.expected = segment.base_offset
             bound = later[0].base_offset if later else NO_BOUND
             damage = self._segment(segment, bound, not later and not self.config.compact, producers)
+            if damage is None and later and self.expected < bound and not self.config.compact:
+                # Written before the next, and not synced before it: a power failure can take the end of this one only.
+                damage = Damaged(segment.size, f"it ends at {self.expected}, and the next begins at {bound}")
             if damage is not None:
                 lost = segment.size - damage.position + sum(gone.size for gone in later)
                 notes.append(f"cut {lost} bytes at offset {self.expected}: {damage}")

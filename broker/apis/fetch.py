@@ -330,7 +330,7 @@ class Waiting(Parked[FetchResponse]):
     def _look_again(self) -> None:
         """At what has changed."""
         bell, plan, found, positions = self._bell, self._plan, self._found, self._positions
-        changed, bell.changed = bell.changed, set()
+        changed, bell.changed = bell.changed, {}
         for partition in changed:
             position = positions[partition]
             before = found.sizes[position]
@@ -368,7 +368,7 @@ def watch(broker: Broker, plan: Plan, found: Found, bell: Bell, positions: dict[
         positions[partition] = position
         partition.watch(bell, committed_only=plan.committed_only)
         if (partition.high_watermark, partition.last_stable_offset) != (each.high_watermark, each.last_stable_offset):
-            bell.changed.add(partition)
+            bell.changed[partition] = None
 
 
 def let_go(found: Found, positions: Iterable[int]) -> set[int]:

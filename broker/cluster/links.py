@@ -16,7 +16,7 @@ from trilogue.broker.security.brokers import MECHANISM, Identity, claim, proof
 from trilogue.client.errors import ClientError
 from trilogue.client.link import Link, connect
 from trilogue.client.tasks import Tasks
-from trilogue.client.world import Address
+from trilogue.client.world import Address, World
 from trilogue.wire.apis.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from trilogue.wire.apis.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from trilogue.wire.errors import BrokerError, ErrorCode
@@ -37,8 +37,12 @@ class Way(NamedTuple):
 
 
 class Links:
-    def __init__(self, view: View, node_id: int, listener: str, fresh_nonce: Callable[[], bytes]) -> None:
+    def __init__(
+        self, view: View, node_id: int, listener: str, fresh_nonce: Callable[[], bytes], world: World | None = None
+    ) -> None:
+        """`world` is how they are reached: by sockets, unless it is another."""
         self._view, self._node_id, self._listener, self._fresh_nonce = view, node_id, listener, fresh_nonce
+        self._world = world or Tasks()
         self._links: dict[Way, Link] = {}
         self._dialling: dict[Way, trio.Lock] = {}
         self._waiting: dict[trio.CancelScope, Way] = {}
@@ -97,7 +101,7 @@ class Links:
             problem = f"broker {node_id} has no listener {self._listener}"
             raise BrokerError(ErrorCode.LISTENER_NOT_FOUND, problem)
         address = Address(where.host, where.port)
-        link = await connect(Tasks(), address, client_id=f"broker-{self._node_id}", seconds=DIAL_SECONDS)
+        link = await connect(self._world, address, client_id=f"broker-{self._node_id}", seconds=DIAL_SECONDS)
         try:
             await self._introduce(link)
         except BaseException:

@@ -61,12 +61,15 @@ CLOSE_SECONDS = 2.0
 
 
 @asynccontextmanager
-async def connect(ensemble: Ensemble, *, may_begin: bool) -> AsyncIterator["RemoteSession"]:
-    """A session, and the task that keeps it.  `may_begin`: the chroot is made if it is not there.
+async def connect(
+    ensemble: Ensemble, *, may_begin: bool, new_link: Callable[[Ensemble], Link] = Link
+) -> AsyncIterator["RemoteSession"]:
+    """A session, and the task that keeps it.  `may_begin`: the chroot is made if it is not there.  `new_link` makes
+    what there is one of for each session of ZooKeeper's.
 
     Raises `Unavailable` or `Refused` if there is nothing to be had.
     """
-    session = RemoteSession(ensemble, may_begin)
+    session = RemoteSession(ensemble, may_begin, new_link)
     problem: Exception | None = None
     async with trio.open_nursery() as tasks:
         tasks.start_soon(session.keep)
@@ -88,10 +91,10 @@ async def connect(ensemble: Ensemble, *, may_begin: bool) -> AsyncIterator["Remo
 class RemoteSession:
     """See `store.Session`.  One after the other it has sessions of ZooKeeper's: links."""
 
-    def __init__(self, ensemble: Ensemble, may_begin: bool) -> None:
+    def __init__(self, ensemble: Ensemble, may_begin: bool, new_link: Callable[[Ensemble], Link]) -> None:
         self.epoch = 0
-        self._ensemble, self._may_begin = ensemble, may_begin
-        self._link = Link(ensemble)
+        self._ensemble, self._may_begin, self._new_link = ensemble, may_begin, new_link
+        self._link = new_link(ensemble)
         self._prepared = self._ready = self._closed = False
         """Of the link: it has what it needs in ZooKeeper; and it is connected, with all watches set."""
         self._turned = trio.Event()
@@ -143,7 +146,7 @@ class RemoteSession:
                 logger.warning("the session with %s is lost, and another is begun", self._ensemble)
             self._earlier.add(link.session_id)
             self._prepared = self._ready = False
-            self._link = Link(self._ensemble)
+            self._link = self._new_link(self._ensemble)
             self._turn()
 
     async def _until_lost(self, link: Link) -> None:

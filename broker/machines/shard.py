@@ -75,7 +75,7 @@ class Shard(Generic[M]):
         self.given_up = False
         self._stored = 0
         """Up to where the machine's state is in the log.  What it says must not be heard before that is safe."""
-        self._waiting: set[Ticket] = set()
+        self._waiting: dict[Ticket, None] = {}
         self._decided: deque[Sequence[Effect]] = deque()
         """What has to be carried out, in the order of decisions; the first is under way."""
 
@@ -86,10 +86,10 @@ class Shard(Generic[M]):
         if not self.active or not self._runner.sure():
             return refuse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         ticket = Ticket(refuse)
-        self._waiting.add(ticket)
+        self._waiting[ticket] = None
         self.carry_out(act(self.machine, trio.current_time(), *arguments, ticket))
         if ticket.settled and self.partition.is_committed(ticket.after):
-            self._waiting.discard(ticket)
+            self._waiting.pop(ticket, None)
             return ticket.response  # type: ignore[no-any-return]
         return self._answer(ticket)
 
@@ -97,7 +97,7 @@ class Shard(Generic[M]):
         try:
             await ticket.wait()
         finally:
-            self._waiting.discard(ticket)  # whoever asked may have hung up
+            self._waiting.pop(ticket, None)  # whoever asked may have hung up
         if not self.partition.is_committed(ticket.after):
             try:
                 await self.partition.committed(ticket.after, trio.current_time() + SAFE_SECONDS)

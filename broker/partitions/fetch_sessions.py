@@ -52,8 +52,10 @@ class Session:
     def update(self, wanted: Iterable[Wanted], forgotten: Iterable[Key]) -> None:
         for each in wanted:
             key = (each.topic, each.partition)
-            if key in self.entries:
-                self.entries[key].wanted = each
+            if (entry := self.entries.get(key)) is not None:
+                before, entry.wanted = entry.wanted, each
+                if each.leader_epoch != before.leader_epoch or each.offset < before.offset:
+                    entry.told = None  # what it was told under another epoch, or of what it has cut off, it has dropped
             else:
                 self.entries[key] = Entry(each)
         for key in forgotten:
@@ -65,9 +67,10 @@ class Session:
         """Whether the owner has to hear this.  Who gets data goes to the end of the queue, for fairness."""
         entry = self.entries[key]
         told = (high_watermark, log_start)
-        news = has_data or diverges or error != ErrorCode.NONE or entry.told != told
-        # An error is repeated until it is over, and what comes after it is news.
-        entry.told = told if error == ErrorCode.NONE else None
+        refused = diverges or error != ErrorCode.NONE
+        news = has_data or refused or entry.told != told
+        # That is repeated until it is over, and what comes after it is news: whoever hears it takes nothing else over.
+        entry.told = None if refused else told
         if has_data:
             del self.entries[key]
             self.entries[key] = entry

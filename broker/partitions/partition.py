@@ -107,10 +107,10 @@ class Partition:
         self._followers: dict[int, Follower] = {}
         self.proposed: PartitionState | None = None
         """A state with another ISR, on its way to the store.  Whoever joins in it counts already: it may be so."""
-        self._bells: set[Bell] = set()
-        self._replica_bells: set[Bell] = set()
+        self._bells: dict[Bell, None] = {}
+        self._replica_bells: dict[Bell, None] = {}
         """Of followers, who read what is not committed yet."""
-        self._stable_bells: set[Bell] = set()
+        self._stable_bells: dict[Bell, None] = {}
         """Of those who read what is committed only."""
         self._stable = 0
         """How far they can read, as they know."""
@@ -166,18 +166,18 @@ class Partition:
 
     def watch(self, bell: Bell, *, committed_only: bool = False, replica: bool = False) -> None:
         if replica:
-            self._replica_bells.add(bell)
+            self._replica_bells[bell] = None
         elif committed_only:
             if not self._stable_bells:
                 self._stable = self.last_stable_offset
-            self._stable_bells.add(bell)
+            self._stable_bells[bell] = None
         else:
-            self._bells.add(bell)
+            self._bells[bell] = None
 
     def unwatch(self, bell: Bell) -> None:
-        self._bells.discard(bell)
-        self._replica_bells.discard(bell)
-        self._stable_bells.discard(bell)
+        self._bells.pop(bell, None)
+        self._replica_bells.pop(bell, None)
+        self._stable_bells.pop(bell, None)
 
     @property
     def watched(self) -> bool:

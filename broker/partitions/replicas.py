@@ -29,6 +29,8 @@ FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 1000, 16_000
 turn; and whoever has made room waits for us."""
 
 
+NO_EPOCH = -1
+
 AT_ONCE = 100
 """So many logs are opened before others have a turn: it takes a few milliseconds."""
 
@@ -374,7 +376,8 @@ class Replicas:
         failures = [each.failed for each in self.directories]
         return failures[-1] if all(failures) else None
 
-    def close(self, broker_epoch: int) -> None:
+    def close(self, broker_epoch: int | None) -> None:
+        """`broker_epoch` is the last in which nothing was lost; None if that is not known."""
         for directory in self.directories:
             logs = self.logs_in(directory)
             if directory.failed is None:
@@ -382,4 +385,9 @@ class Replicas:
                     directory.save_high_watermarks(self.high_watermarks_in(directory))
                 except OSError as error:
                     directory.fail(error)  # even if it passes: there is no later
-            directory.close(logs, clean=True, now_ms=self._clock_ms(), broker_epoch=broker_epoch)
+            directory.close(
+                logs,
+                clean=True,
+                now_ms=self._clock_ms(),
+                broker_epoch=NO_EPOCH if broker_epoch is None else broker_epoch,
+            )

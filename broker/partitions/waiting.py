@@ -22,21 +22,21 @@ class Bell:
         self.heard = heard
         self.lacks = lacks
         """How many bytes have to come until there may be enough."""
-        self.changed: set[Partition] = set()
-        """What has news since somebody looked."""
+        self.changed: dict[Partition, None] = {}
+        """What has news since somebody looked, in the order in which it came."""
 
     def ring(self, partition: "Partition") -> None:
         """There is something to be heard at once."""
-        self.changed.add(partition)
+        self.changed[partition] = None
         self.heard()
 
     def note(self, partition: "Partition") -> None:
         """There is something that nobody need be woken for."""
-        self.changed.add(partition)
+        self.changed[partition] = None
 
     def grow(self, partition: "Partition", size: int) -> None:
         """There are more bytes to read, at most so many."""
-        self.changed.add(partition)
+        self.changed[partition] = None
         self.lacks -= size
         if self.lacks <= 0:
             self.heard()

@@ -246,8 +246,9 @@ class Following(Parked[FetchResponse]):
 
     def _tell(self, found: Found) -> None:
         key, entry, partition, answer, size = found
-        if partition is None:
-            entry.told = None  # errors are repeated until they are over, and what comes then is news
+        if partition is None or answer.diverging_epoch.end_offset >= 0:
+            # Repeated until it is over, and what comes then is news: whoever hears it takes nothing else over.
+            entry.told = None
             return
         entry.told = (answer.high_watermark, answer.log_start_offset)
         if size:
@@ -255,5 +256,5 @@ class Following(Parked[FetchResponse]):
             throttle = self._broker.throttles.leader
             if throttle and throttle.covers(*partition.key):
                 throttle.count(size, trio.current_time())
-        elif answer.diverging_epoch.end_offset < 0 and self._is_settled(entry, partition):
+        elif self._is_settled(entry, partition):
             self._standing.settle(key)

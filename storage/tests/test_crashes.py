@@ -2,6 +2,7 @@
 acknowledged."""
 
 import logging
+import os
 import random
 import shutil
 from pathlib import Path
@@ -210,3 +211,30 @@ def test_batch_of_an_epoch_that_the_checkpoint_does_not_know_is_damage(tmp_path:
     content[size + 15] = 4
     path.write_bytes(content)
     assert values(opened(tmp_path / "t-0")) == [b"one"]
+
+
+def test_what_a_power_failure_has_taken_of_a_segment_ends_the_log_there(tmp_path: Path):
+    """Segments reach the disk in any order: of the last but one whole batches may be missing, and the last be there."""
+    log = opened(tmp_path / "t-0", segment_bytes=300)
+    for _ in range(6):
+        append(log, b"x" * 40)
+    first = log.segments[0]
+    assert (log.segments[1].base_offset, log.end_offset) == (2, 6)
+    path, half = first.file.path, first.size // 2
+    log.close(clean=False)
+    os.truncate(path, half)
+
+    again = opened(tmp_path / "t-0", segment_bytes=300)
+    assert (again.end_offset, [each.header.base_offset for each in again.batches(0)]) == (1, [0])
+    assert append(again, b"z").base_offset == 1
+
+
+def test_a_compacted_log_may_have_lost_the_end_of_a_segment(tmp_path: Path):
+    log = opened(tmp_path / "t-0", segment_bytes=300)
+    for _ in range(6):
+        append(log, b"x" * 40)
+    path, half = log.segments[0].file.path, log.segments[0].size // 2
+    log.close(clean=False)
+    os.truncate(path, half)
+
+    assert opened(tmp_path / "t-0", segment_bytes=300, compact=True).end_offset == 6

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from trilogue.storage.producers import Origin
+from trilogue.storage.replay import RECALL_MS
 from trilogue.storage.tests.making import NOW, append, batch, end, idempotent, opened
 from trilogue.wire.errors import BrokerError, ErrorCode
 
@@ -209,3 +210,54 @@ def test_guards_expire_as_producers_do(tmp_path: Path):
     assert log.stands(7, guard)
     log.expire_producers(NOW + 1000)
     assert not log.stands(7, guard)
+
+
+def test_any_of_the_last_five_is_a_duplicate_for_whoever_was_started_again(tmp_path: Path):
+    log = opened(tmp_path / "t-0")
+    for number in range(7):
+        idempotent(log, number, b"a")
+    idempotent(log, 0, b"another's", producer=8)
+    log.close(clean=True, now_ms=NOW)
+
+    log = opened(tmp_path / "t-0", clean=True)
+    for number in range(2, 7):
+        assert idempotent(log, number, b"a").duplicate, number
+    with refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER):
+        idempotent(log, 1, b"a")
+    assert idempotent(log, 0, b"another's", producer=8).duplicate
+    assert idempotent(log, 7, b"a").base_offset == 8
+
+
+def test_so_it_is_after_a_truncation_and_across_segments(tmp_path: Path):
+    log = opened(tmp_path / "t-0", segment_bytes=200)
+    for number in range(7):
+        idempotent(log, number, b"a" * 40)
+    assert len(log.segments) > 4
+
+    log.truncate_to(5, NOW)
+    assert [idempotent(log, number, b"a" * 40).duplicate for number in range(5)] == [True] * 5
+    assert not idempotent(log, 5, b"a" * 40).duplicate
+
+
+def test_who_was_silent_for_long_has_his_last_batch_known_only(tmp_path: Path):
+    log = opened(tmp_path / "t-0")
+    for number in range(3):
+        idempotent(log, number, b"a")
+    log.close(clean=True, now_ms=NOW)
+
+    log = opened(tmp_path / "t-0", clean=True, now_ms=NOW + RECALL_MS)
+    assert idempotent(log, 2, b"a").duplicate
+    with refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER):
+        idempotent(log, 1, b"a")
+
+
+def test_of_a_long_log_the_end_is_read(tmp_path: Path):
+    log = opened(tmp_path / "t-0")
+    idempotent(log, 0, b"first", producer=8)
+    for number in range(40):
+        idempotent(log, number, b"a" * 50_000)
+    log.close(clean=True, now_ms=NOW)
+
+    log = opened(tmp_path / "t-0", clean=True)
+    assert [idempotent(log, number, b"a" * 50_000).duplicate for number in range(35, 40)] == [True] * 5
+    assert [each.batches[0].first_offset for each in log.producers()] == [0, 36]

@@ -46,6 +46,7 @@ LAYERS = [
     {"requests"},
     {"network", "coordinators", "stacks.py", "watchdog.py"},
     {"apis", "adoption.py", "joining.py", "membership.py"},
+    {"surroundings.py"},
     {"server.py"},
 ]
 LEVEL = {Path("broker", name): level for level, names in enumerate(LAYERS) for name in names}

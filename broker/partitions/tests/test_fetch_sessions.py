@@ -92,6 +92,33 @@ def test_only_what_is_new_is_told():
     assert session.is_news(("t", 0), 6, 1, False, none), "and their end is news"
 
 
+def test_where_logs_part_is_told_each_time_and_the_high_watermark_again_afterwards():
+    session, _ = begin(sessions(), epoch=0, asks=[wanted(0)])
+    none = ErrorCode.NONE
+    assert session.is_news(("t", 0), 5, 0, False, none)
+
+    assert session.is_news(("t", 0), 5, 0, False, none, diverges=True), "nothing else has changed"
+    assert session.is_news(("t", 0), 5, 0, False, none), "whoever has to cut his log has not listened to that"
+    assert not session.is_news(("t", 0), 5, 0, False, none)
+
+
+def test_who_asks_under_another_epoch_or_for_less_is_told_again():
+    them = sessions()
+    session, _ = begin(them, epoch=0, asks=[wanted(0, offset=7)])
+    none = ErrorCode.NONE
+    for number, (asked, again) in enumerate(
+        (
+            (wanted(0, offset=8), False),
+            (wanted(0, offset=8)._replace(leader_epoch=3), True),
+            (wanted(0, offset=9)._replace(leader_epoch=3), False),
+            (wanted(0, offset=8)._replace(leader_epoch=3), True),
+        )
+    ):
+        session.is_news(("t", 0), 5, 0, False, none)
+        begin(them, session.id, number + 1, asks=[asked])
+        assert session.is_news(("t", 0), 5, 0, False, none) is again, asked
+
+
 def test_who_got_data_waits_for_the_others():
     session, _ = begin(sessions(), epoch=0, asks=[wanted(0), wanted(1)])
 
