@@ -28,8 +28,9 @@ from trilogue.broker.config import BrokerConfig
 from trilogue.broker.coordinators.markers import carry_markers
 from trilogue.broker.joining import ensemble_of, join
 from trilogue.broker.membership import Member, introduce_cluster
+from trilogue.broker.network.connection import Connection
 from trilogue.broker.network.listeners import CannotStart, Listener, close_listeners, open_listeners
-from trilogue.broker.network.transport import open_transport
+from trilogue.broker.network.transport import Transport, open_transport
 from trilogue.broker.requests import registry
 from trilogue.broker.watchdog import Watchdog
 from trilogue.storage.checkpoint import META_PROPERTIES, read_properties
@@ -71,6 +72,8 @@ class Server:
 
     def __init__(self, broker: Broker, listeners: Sequence[Listener]) -> None:
         self.broker, self.listeners = broker, listeners
+        self.transport: Transport | None = None
+        """How they are served; there once clients may come."""
         self.stopped = trio.Event()
         self.stop_asked = trio.Event()
         self.lost: OSError | None = None
@@ -85,6 +88,11 @@ class Server:
         if not self.stop_asked.is_set():
             self.lost = why
             self.stop()
+
+    def serve_with(self, kind: type[Connection]) -> None:
+        """Let connections be of another kind: for tests that look at requests, or have their own way with them."""
+        if self.transport is not None:
+            self.transport.serve_with(kind)
 
     async def reset(self) -> None:
         """As if newly made: no topics, no settings but those it was started with, no sessions.  For tests."""
@@ -179,7 +187,7 @@ async def live(server: Server, ending: AsyncExitStack, task_status: trio.TaskSta
     tasks.start_soon(supervised, "staying registered", partial(stay_registered, server, member))
     tasks.start_soon(supervised, "saying what is offline", member.say_what_is_offline)
     async with trio.open_nursery() as connections:
-        transport = open_transport(broker, connections)
+        transport = server.transport = open_transport(broker, connections)
         ending.callback(transport.close)
         for listener in server.listeners:
             transport.add(listener)

@@ -16,6 +16,8 @@ from typing import Protocol, Self, TypeVar
 import trio
 
 from trilogue.broker.server import Server
+from trilogue.testing.faults.faults import Faults
+from trilogue.testing.history import History
 from trilogue.testing.keeping import Kept, NotRunning, keep
 from trilogue.testing.running import Running, running
 from trilogue.testing.settings import texts
@@ -90,13 +92,14 @@ class AsyncBroker(Place):
 
     def __init__(self, inside: Running, way: Way) -> None:
         self._inside, self._way = inside, way
+        self.faults, self.history = inside.faults, inside.history
 
     @property
     def _running(self) -> Running:
         return self._inside
 
     async def reset(self) -> None:
-        """All topics, groups and sessions are gone, and the clock shows the time again."""
+        """All topics, groups, sessions, faults and what was recorded are gone, and the clock shows the time again."""
         await self._way.ask(self._inside.reset)
 
     def advance(self, seconds: float) -> None:
@@ -114,7 +117,8 @@ class AsyncBroker(Place):
 
 class Broker(Place):
     """Settings by Kafka's names, in a mapping or as keywords: `Broker({"num.partitions": 3})`,
-    `Broker(num_partitions=3)`.  The port is any that is free, unless `port` says which."""
+    `Broker(num_partitions=3)`.  The port is any that is free, unless `port` says which.  `history` records what
+    clients send, from the first request on."""
 
     def __init__(
         self,
@@ -122,9 +126,14 @@ class Broker(Place):
         *,
         host: str = "127.0.0.1",
         port: int = 0,
+        history: bool = False,
         **keywords: object,
     ) -> None:
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self.faults = Faults()
+        """What is to go wrong: see `Faults.on`.  What is set before the start is there from the first request on."""
+        self.history = History(always=history)
+        """What clients have sent, while it is recorded."""
         self._settings = texts({"listeners": f"PLAINTEXT://{address}", **(settings or {})}, keywords)
         self._kept: Kept[Running] | None = None
         self._tasks = AsyncExitStack()
@@ -134,7 +143,7 @@ class Broker(Place):
         self._why_not = NOT_YET
 
     def _live(self) -> AbstractAsyncContextManager[Running]:
-        return running(self._settings)
+        return running(self._settings, self.faults, self.history)
 
     def _begin(self) -> None:
         if self._busy:
@@ -202,7 +211,7 @@ class Broker(Place):
         return self._running_in.it
 
     def reset(self) -> None:
-        """All topics, groups and sessions are gone, and the clock shows the time again."""
+        """All topics, groups, sessions, faults and what was recorded are gone, and the clock shows the time again."""
         self._running_in.ask(self._running.reset)
 
     def advance(self, seconds: float) -> None:

@@ -12,17 +12,23 @@ import trio
 from trilogue.broker.cluster.local import LocalStore
 from trilogue.broker.config import DEVELOPMENT, BrokerConfig
 from trilogue.broker.server import Server, serve
+from trilogue.testing.faults.faults import Faults
+from trilogue.testing.history import History
 from trilogue.testing.settings import scratch
+from trilogue.testing.watching import Watch
 
 
 class Running:
     """All of it is called in its loop."""
 
-    def __init__(self, server: Server) -> None:
-        self.server = server
+    def __init__(self, server: Server, faults: Faults, history: History) -> None:
+        self.server, self.faults, self.history = server, faults, history
+        self.watch = Watch(server, faults, history)
 
     async def reset(self) -> None:
+        self.faults.clear()
         await self.server.reset()
+        self.history.clear()
 
     def advance(self, seconds: float) -> None:
         self.server.broker.clock.advance(seconds)
@@ -35,8 +41,9 @@ class Running:
 
 
 @asynccontextmanager
-async def running(settings: Mapping[str, str]) -> AsyncIterator[Running]:
-    """A broker with these settings besides those of development.  Raises ConfigError and CannotStart."""
+async def running(settings: Mapping[str, str], faults: Faults, history: History) -> AsyncIterator[Running]:
+    """A broker with these settings besides those of development, and what a test wants of it.  Raises ConfigError and
+    CannotStart."""
     trouble: BaseException | None = None
     with scratch() as path:
         config = BrokerConfig.parse({**DEVELOPMENT, "log.dirs": path, **settings})
@@ -45,9 +52,11 @@ async def running(settings: Mapping[str, str]) -> AsyncIterator[Running]:
             # does: it may be the nursery's, whose broker has died of a bug that has to be seen.
             try:
                 server: Server = await nursery.start(partial(serve, config, store=LocalStore()))
+                it = Running(server, faults, history)
                 try:
-                    yield Running(server)
+                    yield it
                 finally:
+                    it.watch.close()
                     server.stop()
                     nursery.cancel_scope.shield = True  # who stops is not hurried: it takes no time worth that
             except trio.Cancelled:

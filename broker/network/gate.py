@@ -128,6 +128,9 @@ class Gate:
     async def sweep(self) -> None:
         await self._guests.sweep()
 
+    def serve_with(self, kind: type[Connection]) -> None:
+        self._guests.serve_with(kind)
+
     async def _serve(self) -> None:
         guests, poll, parking = self._guests.by_fd, self._epoll.poll, self._parking
         while True:
@@ -215,7 +218,7 @@ class Gate:
             return  # closed by what came just before it
         try:
             for sock, peer in self._guests.accept(*found):
-                guest = GateGuest(sock, Connection(self._broker, peer, self._spares), self._now)
+                guest = GateGuest(sock, self._guests.kind(self._broker, peer, self._spares), self._now)
                 guest.connection.wake = partial(self._parking.wake, guest)
                 self._guests.add(guest)
                 self._watch(guest)

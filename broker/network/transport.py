@@ -7,6 +7,7 @@ from typing import Protocol
 import trio
 
 from trilogue.broker.broker import Broker
+from trilogue.broker.network.connection import Connection
 from trilogue.broker.network.listeners import CannotStart, Listener
 
 SETTING, VARIABLE = "trilogue.transport", "TRILOGUE_TRANSPORT"
@@ -24,6 +25,10 @@ class Transport(Protocol):
 
     async def sweep(self) -> None:
         """Never ends: closes connections that have been silent for too long."""
+        ...
+
+    def serve_with(self, kind: type[Connection]) -> None:
+        """See `Guests`."""
         ...
 
     def stop_listening(self) -> None:

@@ -120,6 +120,12 @@ class FetchSessions:
     def clear(self) -> None:
         self._sessions.clear()
 
+    def limit(self, slots: int) -> None:
+        """No more than so many from here on; the oldest are forgotten."""
+        self._slots = slots
+        while len(self._sessions) > slots:
+            del self._sessions[next(iter(self._sessions))]
+
     def begin(
         self,
         session_id: int,
