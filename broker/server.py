@@ -23,7 +23,7 @@ from trilogue.broker.broker import Broker
 from trilogue.broker.clock import Clock
 from trilogue.broker.cluster.image import CLUSTER_ID, Endpoint
 from trilogue.broker.cluster.local import LocalStore, stored_cluster_id
-from trilogue.broker.cluster.store import UNREACHED, Refused, Session
+from trilogue.broker.cluster.store import UNREACHED, Refused, Session, Store
 from trilogue.broker.config import BrokerConfig
 from trilogue.broker.coordinators.markers import carry_markers
 from trilogue.broker.joining import ensemble_of, join
@@ -76,12 +76,19 @@ class Server:
         """How they are served; there once clients may come."""
         self.stopped = trio.Event()
         self.stop_asked = trio.Event()
+        self.killed = False
+        """We end as if we had been killed."""
         self.lost: OSError | None = None
         """Why we end of ourselves, if so: there is nothing left to write to."""
 
     def stop(self) -> None:
         """Answer what is in flight, write down where everything is, and end."""
         self.stop_asked.set()
+
+    def kill(self) -> None:
+        """End here and now: hand nothing over, answer nobody, and leave the directories as they are.  For tests."""
+        self.killed = True
+        self.broker.tasks.cancel_scope.cancel()
 
     def end_without_disk(self, why: OSError) -> None:
         """As Kafka does: somebody has to look, or a supervisor has to try again."""
@@ -108,7 +115,7 @@ class Server:
 async def serve(
     config: BrokerConfig,
     *,
-    store: LocalStore | None = None,
+    store: Store | None = None,
     clock: Clock | None = None,
     chance: random.Random | None = None,
     adopting: bool = False,
@@ -145,7 +152,7 @@ async def serve(
                 inter_broker_listener=inter_broker_listener(config, listeners),
             )
             server = Server(broker, listeners)
-            ending.callback(close_logs, broker)
+            ending.callback(close_logs, server)
             ending.callback(broker.links.close)
             tasks.start_soon(supervised, "looking after the disks", partial(look_after_disks, server, own))
             try:
@@ -216,9 +223,10 @@ async def stay_registered(server: Server, member: Member) -> None:
     server.stop()
 
 
-def close_logs(broker: Broker) -> None:
+def close_logs(server: Server) -> None:
+    broker = server.broker
     me = broker.image.brokers.get(broker.node_id)
-    broker.replicas.close(me.epoch if me else -1)
+    broker.replicas.close(me.epoch if me else -1, clean=not server.killed)
 
 
 def cannot_begin(directories: Sequence[DataDirectory], error: OSError) -> CannotStart:
@@ -294,7 +302,7 @@ class Home(NamedTuple):
 
 
 async def open_session(
-    config: BrokerConfig, store: LocalStore | None, chance: random.Random, ending: AsyncExitStack, *, adopting: bool
+    config: BrokerConfig, store: Store | None, chance: random.Random, ending: AsyncExitStack, *, adopting: bool
 ) -> tuple[Home, Session, LocalStore | None]:
     """The directories and the store, one after the other: each says which cluster the other has to be of.
 

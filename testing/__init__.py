@@ -16,15 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trilogue.testing.broker import AsyncBroker, Broker
+    from trilogue.testing.cluster.facade import Cluster
+    from trilogue.testing.cluster.nodes import ClusterError
     from trilogue.testing.keeping import NotRunning
     from trilogue.testing.names import unique_name
     from trilogue.wire.errors import ErrorCode
 
-__all__ = ["AsyncBroker", "Broker", "ErrorCode", "NotRunning", "unique_name"]
+__all__ = ["AsyncBroker", "Broker", "Cluster", "ClusterError", "ErrorCode", "NotRunning", "unique_name"]
 
 HOMES = {
     "AsyncBroker": "trilogue.testing.broker",
     "Broker": "trilogue.testing.broker",
+    "Cluster": "trilogue.testing.cluster.facade",
+    "ClusterError": "trilogue.testing.cluster.nodes",
     "ErrorCode": "trilogue.wire.errors",
     "NotRunning": "trilogue.testing.keeping",
     "unique_name": "trilogue.testing.names",

@@ -26,7 +26,7 @@ BATCHES = 3
 
 REQUESTS_MAX = 100_000
 BYTES_MAX = 64 << 20
-"""Of the requests as they came.  As objects they take several times as much where they are small."""
+"""Of records; what else there is in a request is little, and there are no more than `REQUESTS_MAX`."""
 
 
 class Record(NamedTuple):
@@ -86,6 +86,12 @@ def decoded(topic: str, partition: int, data: memoryview, version: int) -> Itera
             yield Record(topic, partition, key, value, headers, each.timestamp)
 
 
+def weight(request: Any) -> int:
+    if not isinstance(request, ProduceRequest):
+        return 0
+    return sum(len(data.records or b"") for topic in request.topic_data for data in topic.partition_data)
+
+
 class History:
     """May be used from any thread."""
 
@@ -117,7 +123,8 @@ class History:
             self._depth += by
         self.changed()
 
-    def add(self, sent: Sent, size: int) -> None:
+    def add(self, sent: Sent) -> None:
+        size = weight(sent.request)
         with self._lock:
             self._kept.append((sent, size))
             self._bytes += size

@@ -22,11 +22,12 @@ import pytest
 
 if TYPE_CHECKING:
     from trilogue.testing.broker import Broker
+    from trilogue.testing.cluster.facade import Cluster
 
 SETTINGS = "trilogue_settings"
 MARKER = "trilogue(settings=None, **settings): start this test's (or module's) broker with these settings"
 
-OWN = {"trilogue"}
+OWN = {"trilogue", "trilogue_cluster"}
 """Fixtures that a test's own marker can be honoured by."""
 
 CANNOT = {
@@ -67,15 +68,19 @@ def common(config: pytest.Config) -> dict[str, str]:
     return found
 
 
+def told(request: pytest.FixtureRequest) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings of all, and over them those of the closest marker, as it has them: in a mapping and as keywords."""
+    marker = request.node.get_closest_marker("trilogue")
+    (mine,) = (marker.args if marker else ()) or ({},)
+    return {**common(request.config), **mine}, dict(marker.kwargs) if marker else {}
+
+
 def started_for(request: pytest.FixtureRequest) -> "Broker":
-    """With the settings of all, and over them those of the closest marker."""
     from trilogue.testing.broker import Broker
 
-    marker = request.node.get_closest_marker("trilogue")
-    given: tuple[Any, ...] = marker.args if marker else ()
-    keywords = marker.kwargs if marker else {}
-    (mine,) = given or ({},)
-    return Broker({**common(request.config), **mine}, **keywords)
+    settings, keywords = told(request)
+    keywords.pop("brokers", None)  # is for the cluster that the test has beside it
+    return Broker(settings, **keywords)
 
 
 @pytest.fixture
@@ -86,6 +91,19 @@ def trilogue(request: pytest.FixtureRequest) -> "Iterator[Broker]":
     """
     with started_for(request) as broker:
         yield broker
+
+
+@pytest.fixture
+def trilogue_cluster(request: pytest.FixtureRequest) -> "Iterator[Cluster]":
+    """Three brokers of this test's own, that can be killed, stopped, paused and parted; `.bootstrap` is where.
+
+    Settings: `@pytest.mark.trilogue(brokers=5, min_insync_replicas=2)`.
+    """
+    from trilogue.testing.cluster.facade import Cluster
+
+    settings, keywords = told(request)
+    with Cluster(keywords.pop("brokers", 3), settings, **keywords) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="module")

@@ -36,8 +36,25 @@ class Asked(NamedTuple):
 
     api: Api
     header: Header
+    came: Any
+    """As it is."""
     request: Any
+    """As it is understood."""
     about: tuple[Subject, ...]
+
+
+class Trouble:
+    """Of a whole broker, for clients and for the other brokers; what `Cluster` does to it."""
+
+    def __init__(self) -> None:
+        self.woken: trio.Event | None = None
+        """It hangs until then."""
+        self.cut: set[int] = set()
+        """Brokers that cannot reach it."""
+        self.slow_seconds = 0.0
+
+    def __bool__(self) -> bool:
+        return self.woken is not None or bool(self.cut) or self.slow_seconds > 0
 
 
 class Watch:
@@ -45,10 +62,12 @@ class Watch:
 
     def __init__(self, server: Server, faults: Faults, history: History) -> None:
         self._server, self._faults, self._history = server, faults, history
+        self.trouble = Trouble()
+        """Tell `look` when it has changed."""
         self._kind = watched(self)
         self._token, self._thread = trio.lowlevel.current_trio_token(), threading.get_ident()
         faults.changed = history.changed = self._changed
-        self._look()
+        self.look()
 
     def close(self) -> None:
         self._faults.changed = self._history.changed = nothing
@@ -56,16 +75,16 @@ class Watch:
     def _changed(self) -> None:
         """By whomever, in whatever thread; when this returns it is so."""
         if threading.get_ident() == self._thread:
-            self._look()
+            self.look()
         else:
             try:
-                trio.from_thread.run_sync(self._look, trio_token=self._token)
+                trio.from_thread.run_sync(self.look, trio_token=self._token)
             except trio.RunFinishedError:
                 self.close()  # it has ended; what is set now is for its next life
 
-    def _look(self) -> None:
+    def look(self) -> None:
         """Whether anything is wanted of connections, and of which."""
-        wanted = len(self._faults) > 0 or self._history.is_recording
+        wanted = len(self._faults) > 0 or self._history.is_recording or bool(self.trouble)
         self._server.serve_with(self._kind if wanted else Connection)
         # In a session a fetch does not say what it is about.
         sessions = self._server.broker.fetch_sessions
@@ -78,34 +97,47 @@ class Watch:
 
     def handle(self, connection: Connection, frame: memoryview, usual: Callable[[memoryview], int]) -> int:
         """As `Connection` does: answer how much that is towards a piece of the loop."""
-        asked = self._read(connection, frame)
+        asked = self._read(frame)
         if asked is None:
             return usual(frame)
-        due = self._due(asked)
-        if not due:
-            return usual(frame)
-        connection.peer.version, connection.peer.client_id = asked.header.version, asked.header.client_id
-        later = self._begin(connection, asked, due)
+        broker = connection.peer.broker
+        later: Later[Response | None]
+        if broker is not None and broker.node_id in self.trouble.cut:
+            later = hang_up(f"cut off from broker {broker.node_id} by the test")
+        elif self.trouble.woken is not None:
+            later = self._when_woken(connection, asked, self.trouble.woken)
+        else:
+            due = self._noted(connection, asked)
+            if not due and not self.trouble.slow_seconds:
+                return usual(frame)
+            later = self._begin(connection, asked, due)
         connection.promise(later, asked.api, asked.header.version, asked.header.correlation_id)
         return len(frame)
 
-    def _read(self, connection: Connection, frame: memoryview) -> Asked | None:
-        """None if it is none of ours: brokers ask each other, and what cannot be read is for the connection to say."""
+    def _read(self, frame: memoryview) -> Asked | None:
+        """None for what the connection has to refuse."""
         header = read_header(frame)
         api = APIS.get(header.key)
-        if api is None or header.version not in api.numbers or connection.peer.broker is not None:
+        if api is None or header.version not in api.numbers:
             return None
         # Its own copy: what happens to it may take long, and the buffer is used for others meanwhile.
-        request = request_reader(api.request, header.version)(memoryview(bytes(frame)), header.body_at)
-        if isinstance(request, MetadataRequest):
-            request = self._spelled_out(request, header.version)
-        asked = Asked(api, header, request, tuple(subjects(request, header.version, self._name)))
+        came = request_reader(api.request, header.version)(memoryview(bytes(frame)), header.body_at)
+        request = self._spelled_out(came, header.version) if isinstance(came, MetadataRequest) else came
+        return Asked(api, header, came, request, tuple(subjects(request, header.version, self._name)))
+
+    def _noted(self, connection: Connection, asked: Asked) -> list[Fault]:
+        """What happens to it.  Neither faults nor the history are about what brokers ask each other."""
+        if connection.peer.broker is not None:
+            return []
         if self._history.is_recording:
-            clock = self._server.broker.clock
-            self._history.add(
-                Sent(clock(), name_of(api.request), header.version, header.client_id, asked.about, request), len(frame)
-            )
-        return asked
+            header = asked.header
+            at_ms, api = self._server.broker.clock(), name_of(asked.api.request)
+            self._history.add(Sent(at_ms, api, header.version, header.client_id, asked.about, asked.came))
+        return self._due(asked)
+
+    async def _when_woken(self, connection: Connection, asked: Asked, woken: trio.Event) -> Response | None:
+        await woken.wait()
+        return await self._begin(connection, asked, self._noted(connection, asked))
 
     def _name(self, topic_id: bytes) -> str | None:
         known = self._server.broker.image.topic_by_id(topic_id)
@@ -131,8 +163,9 @@ class Watch:
 
     def _begin(self, connection: Connection, asked: Asked, due: list[Fault]) -> Later[Response | None]:
         """What is done at once; the rest is waited for."""
+        connection.peer.version, connection.peer.client_id = asked.header.version, asked.header.client_id
         if (closing := first(due, Close, BEFORE)) is not None:
-            return hang_up(closing)
+            return hang_up(reason(closing))
         refusing = [fault for fault in due if isinstance(fault.action, Answer)]
 
         def judge(subject: Subject) -> ErrorCode | None:
@@ -167,12 +200,13 @@ class Watch:
             for fault in due:
                 if isinstance(fault.action, Corrupt):
                     damage(response, version, self._name, fault)
-        await trio.sleep(sum(fault.action.seconds for fault in due if isinstance(fault.action, Delay)))
+        late = sum(fault.action.seconds for fault in due if isinstance(fault.action, Delay))
+        await trio.sleep(late + self.trouble.slow_seconds)
         if first(due, Drop) is not None:
             fall_silent(connection)
             return None
         if (closing := first(due, Close)) is not None:
-            raise hangup(closing)
+            raise Hangup(reason(closing))
         return response
 
 
@@ -214,12 +248,12 @@ def fall_silent(connection: Connection) -> None:
     connection.__class__ = Silent
 
 
-async def hang_up(fault: Fault) -> Response | None:
-    raise hangup(fault)
+async def hang_up(why: str) -> Response | None:
+    raise Hangup(why)
 
 
-def hangup(fault: Fault) -> Hangup:
-    return Hangup(f"by a fault of the test: {fault.wanted}: {fault.action}")
+def reason(fault: Fault) -> str:
+    return f"by a fault of the test: {fault.wanted}: {fault.action}"
 
 
 def first(due: list[Fault], kind: type, when: str | None = None) -> Fault | None:

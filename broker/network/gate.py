@@ -14,6 +14,7 @@ request, and draining.
 import contextlib
 import select
 import socket
+from collections.abc import Callable
 from functools import partial
 from math import inf
 from time import monotonic
@@ -28,7 +29,7 @@ from trilogue.broker.network.listeners import Listener
 from trilogue.broker.network.parking import Parking
 from trilogue.broker.network.sending import send_some
 from trilogue.broker.network.timerfd import TimerFd
-from trilogue.broker.requests.peer import Hangup
+from trilogue.broker.requests.peer import Hangup, Peer
 from trilogue.broker.requests.turns import PIECE_SECONDS
 from trilogue.wire.errors import MalformedMessage
 
@@ -130,6 +131,9 @@ class Gate:
 
     def serve_with(self, kind: type[Connection]) -> None:
         self._guests.serve_with(kind)
+
+    def hang_up(self, which: Callable[[Peer], bool]) -> None:
+        self._guests.hang_up(which)
 
     async def _serve(self) -> None:
         guests, poll, parking = self._guests.by_fd, self._epoll.poll, self._parking

@@ -119,6 +119,12 @@ class Guests(Generic[G]):
                 guest.connection.__class__ = kind
         self.kind = kind
 
+    def hang_up(self, which: Callable[[Peer], bool]) -> None:
+        """Show these out, without a word."""
+        for guest in list(self.by_fd.values()):
+            if which(guest.connection.peer):
+                self._close(guest)
+
     def add(self, guest: G) -> None:
         self._full = False
         self.by_fd[guest.sock.fileno()] = guest

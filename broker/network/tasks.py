@@ -6,6 +6,7 @@ has on every system.
 
 import socket
 from collections import deque
+from collections.abc import Callable
 from typing import Protocol
 
 import trio
@@ -112,6 +113,9 @@ class Tasks:
 
     def serve_with(self, kind: type[Connection]) -> None:
         self._guests.serve_with(kind)
+
+    def hang_up(self, which: Callable[[Peer], bool]) -> None:
+        self._guests.hang_up(which)
 
     def stop_listening(self) -> None:
         for sock, _ in self._listeners:

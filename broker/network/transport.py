@@ -2,6 +2,7 @@
 
 import os
 import select
+from collections.abc import Callable
 from typing import Protocol
 
 import trio
@@ -9,6 +10,7 @@ import trio
 from trilogue.broker.broker import Broker
 from trilogue.broker.network.connection import Connection
 from trilogue.broker.network.listeners import CannotStart, Listener
+from trilogue.broker.requests.peer import Peer
 
 SETTING, VARIABLE = "trilogue.transport", "TRILOGUE_TRANSPORT"
 AUTO, GATE, TASKS = "auto", "gate", "tasks"
@@ -28,6 +30,10 @@ class Transport(Protocol):
         ...
 
     def serve_with(self, kind: type[Connection]) -> None:
+        """See `Guests`."""
+        ...
+
+    def hang_up(self, which: Callable[[Peer], bool]) -> None:
         """See `Guests`."""
         ...
 

@@ -188,3 +188,20 @@ def test_a_marked_class_may_have_tests_without_a_broker(project):
     """)
 
     project.runpytest().assert_outcomes(passed=1)
+
+
+def test_a_cluster_of_the_tests_own(project):
+    project.makepyfile("""
+    import pytest
+
+    def test_three(trilogue_cluster):
+        assert len(trilogue_cluster.bootstrap.split(",")) == 3
+
+    @pytest.mark.trilogue(brokers=2, num_partitions=5)
+    def test_two(trilogue_cluster, trilogue):
+        assert len(trilogue_cluster) == 2
+        for broker in (trilogue_cluster[2], trilogue):
+            assert broker.server.broker.config["num.partitions"] == 5
+    """)
+
+    project.runpytest().assert_outcomes(passed=2)
