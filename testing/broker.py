@@ -102,16 +102,20 @@ class AsyncBroker(Place):
         """All topics, groups, sessions, faults and what was recorded are gone, and the clock shows the time again."""
         await self._way.ask(self._inside.reset)
 
-    def advance(self, seconds: float) -> None:
-        """Put the clock forward that records and retention go by.  Time-outs go by another, which does not move."""
-        self._way.do(partial(self._inside.advance, seconds))
+    def advance(self, seconds: float, *, grace: float | None = None) -> None:
+        """So much time passes at once: for records and retention, for sessions, rebalances, transactions and offsets.
+
+        Members of groups that are alive stay: whose session is over by that is put out only if it is not heard from
+        for `grace` seconds, a bit more than heartbeats take unless said; with 0 nobody is waited for.
+        """
+        self._way.do(partial(self._inside.advance, seconds, grace))
 
     async def run_retention(self) -> None:
-        """Delete now what is too old or too much, by the topics' settings."""
+        """Delete now what is too old or too much, by the topics' settings; and forget producers that are silent."""
         await self._way.ask(self._inside.run_retention)
 
     async def run_compaction(self) -> None:
-        """Compact now what is dirty enough, by the topics' settings."""
+        """Compact now all that topics with `cleanup.policy=compact` have: of each key the last value is left."""
         await self._way.ask(self._inside.run_compaction)
 
 
@@ -214,14 +218,18 @@ class Broker(Place):
         """All topics, groups, sessions, faults and what was recorded are gone, and the clock shows the time again."""
         self._running_in.ask(self._running.reset)
 
-    def advance(self, seconds: float) -> None:
-        """Put the clock forward that records and retention go by.  Time-outs go by another, which does not move."""
-        self._running_in.do(partial(self._running.advance, seconds))
+    def advance(self, seconds: float, *, grace: float | None = None) -> None:
+        """So much time passes at once: for records and retention, for sessions, rebalances, transactions and offsets.
+
+        Members of groups that are alive stay: whose session is over by that is put out only if it is not heard from
+        for `grace` seconds, a bit more than heartbeats take unless said; with 0 nobody is waited for.
+        """
+        self._running_in.do(partial(self._running.advance, seconds, grace))
 
     def run_retention(self) -> None:
-        """Delete now what is too old or too much, by the topics' settings."""
+        """Delete now what is too old or too much, by the topics' settings; and forget producers that are silent."""
         self._running_in.ask(self._running.run_retention)
 
     def run_compaction(self) -> None:
-        """Compact now what is dirty enough, by the topics' settings."""
+        """Compact now all that topics with `cleanup.policy=compact` have: of each key the last value is left."""
         self._running_in.ask(self._running.run_compaction)

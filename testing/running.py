@@ -15,6 +15,7 @@ from trilogue.broker.server import Server, serve
 from trilogue.testing.faults.faults import Faults
 from trilogue.testing.history import History
 from trilogue.testing.settings import scratch
+from trilogue.testing.time import advance
 from trilogue.testing.watching import Watch
 
 
@@ -30,14 +31,14 @@ class Running:
         await self.server.reset()
         self.history.clear()
 
-    def advance(self, seconds: float) -> None:
-        self.server.broker.clock.advance(seconds)
+    def advance(self, seconds: float, grace: float | None) -> None:
+        advance(self.server.broker.clock, [self.server.broker], seconds, grace)
 
     async def run_retention(self) -> None:
         await self.server.broker.upkeep.expire()
 
     async def run_compaction(self) -> None:
-        await self.server.broker.upkeep.compact()
+        await self.server.broker.upkeep.compact(at_once=True)
 
 
 @asynccontextmanager

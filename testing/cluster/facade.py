@@ -185,6 +185,14 @@ class Cluster:
         """All brokers run and are well, and all topics, groups, faults and what was recorded are gone."""
         self._ask(self._nodes.reset)
 
-    def advance(self, seconds: float) -> None:
-        """As `Broker.advance`, on all of them."""
-        self._running.do(partial(self._nodes.clock.advance, seconds))
+    def advance(self, seconds: float, *, grace: float | None = None) -> None:
+        """As `Broker.advance`, on all that run."""
+        self._running.do(partial(self._nodes.advance, seconds, grace))
+
+    def run_retention(self) -> None:
+        """As that of `Broker`, on all that run."""
+        self._ask(self._nodes.run_retention)
+
+    def run_compaction(self) -> None:
+        """As that of `Broker`, on all that run."""
+        self._ask(self._nodes.run_compaction)

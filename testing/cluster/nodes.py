@@ -22,6 +22,7 @@ from trilogue.testing.cluster.sessions import Door, HangingSession
 from trilogue.testing.faults.faults import Faults
 from trilogue.testing.history import History
 from trilogue.testing.settings import scratch
+from trilogue.testing.time import advance
 from trilogue.testing.watching import Watch
 from trilogue.wire.errors import BrokerError
 
@@ -248,6 +249,17 @@ class Nodes:
                 await trio.sleep(LOOK_SECONDS)
 
     # -- time, and beginning anew --------------------------------------------------------------
+
+    def advance(self, seconds: float, grace: float | None) -> None:
+        advance(self.clock, [life.server.broker for life in self._well.values()], seconds, grace)
+
+    async def run_retention(self) -> None:
+        for life in self._well.values():
+            await life.server.broker.upkeep.expire()
+
+    async def run_compaction(self) -> None:
+        for life in self._well.values():
+            await life.server.broker.upkeep.compact(at_once=True)
 
     async def reset(self) -> None:
         await self.heal()

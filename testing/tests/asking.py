@@ -1,5 +1,7 @@
 """Records in and out of a broker for tests, by the smallest requests there are."""
 
+import time
+
 from trilogue.broker.tests.running import Raw
 from trilogue.storage.tests.making import batch
 from trilogue.wire.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -21,7 +23,7 @@ def create(raw: Raw, *names: str, partitions: int = 1, replicas: int = 1) -> Non
 def a_produce(*places: tuple[str, int], acks: int = -1) -> ProduceRequest:
     topics: dict[str, list[ProduceRequest.Topic.Partition]] = {}
     for name, index in places:
-        records = bytes(batch(b"v"))
+        records = bytes(batch(b"v", timestamp=time.time_ns() // 1_000_000))
         topics.setdefault(name, []).append(ProduceRequest.Topic.Partition(index=index, records=records))
     return ProduceRequest(
         acks=acks,
