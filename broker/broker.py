@@ -155,8 +155,8 @@ class Broker:
         return self.pulse.sure
 
     def _wall_ms(self, at: float) -> int:
-        """What the wall's clock shows at a time of trio's."""
-        return self.clock() + int((at - trio.current_time()) * 1000)
+        """What the wall's clock shows at a time of the transactions' machines."""
+        return self.clock() + int((at - self.transactions.now()) * 1000)
 
     # -- what handlers ask ---------------------------------------------------------------------
 

@@ -23,12 +23,14 @@ from trilogue.broker.broker import Broker
 from trilogue.broker.clock import Clock
 from trilogue.broker.cluster.image import CLUSTER_ID, Endpoint
 from trilogue.broker.cluster.local import LocalStore, stored_cluster_id
-from trilogue.broker.cluster.store import UNREACHED, Refused, Session
+from trilogue.broker.cluster.store import UNREACHED, Refused, Session, Store
 from trilogue.broker.config import BrokerConfig
 from trilogue.broker.coordinators.markers import carry_markers
 from trilogue.broker.joining import ensemble_of, join
 from trilogue.broker.membership import Member, introduce_cluster
+from trilogue.broker.network.connection import Connection
 from trilogue.broker.network.listeners import CannotStart, Listener
+from trilogue.broker.network.transport import Transport
 from trilogue.broker.requests import registry
 from trilogue.broker.surroundings import Surroundings
 from trilogue.storage.checkpoint import META_PROPERTIES, read_properties
@@ -70,10 +72,14 @@ class Server:
 
     def __init__(self, broker: Broker, listeners: Sequence[Listener]) -> None:
         self.broker, self.listeners = broker, listeners
+        self.transport: Transport | None = None
+        """How they are served; there once clients may come."""
         self.stopped = trio.Event()
         self.stop_asked = trio.Event()
         self.member: Member | None = None
         """As which the cluster knows us, as soon as it is to."""
+        self.killed = False
+        """We end as if we had been killed."""
         self.lost: OSError | None = None
         """Why we end of ourselves, if so: there is nothing left to write to."""
 
@@ -81,11 +87,21 @@ class Server:
         """Answer what is in flight, write down where everything is, and end."""
         self.stop_asked.set()
 
+    def kill(self) -> None:
+        """End here and now: hand nothing over, answer nobody, and leave the directories as they are.  For tests."""
+        self.killed = True
+        self.broker.tasks.cancel_scope.cancel()
+
     def end_without_disk(self, why: OSError) -> None:
         """As Kafka does: somebody has to look, or a supervisor has to try again."""
         if not self.stop_asked.is_set():
             self.lost = why
             self.stop()
+
+    def serve_with(self, kind: type[Connection]) -> None:
+        """Let connections be of another kind: for tests that look at requests, or have their own way with them."""
+        if self.transport is not None:
+            self.transport.serve_with(kind)
 
     async def reset(self) -> None:
         """As if newly made: no topics, no settings but those it was started with, no sessions.  For tests."""
@@ -101,7 +117,7 @@ class Server:
 async def serve(
     config: BrokerConfig,
     *,
-    store: LocalStore | None = None,
+    store: Store | None = None,
     clock: Clock | None = None,
     chance: random.Random | None = None,
     adopting: bool = False,
@@ -187,7 +203,7 @@ async def live(
     tasks.start_soon(supervised, "staying registered", partial(stay_registered, server, member))
     tasks.start_soon(supervised, "saying what is offline", member.say_what_is_offline)
     async with trio.open_nursery() as connections:
-        transport = around.open_transport(broker, connections)
+        transport = server.transport = around.open_transport(broker, connections)
         ending.callback(transport.close)
         for listener in server.listeners:
             transport.add(listener)
@@ -219,7 +235,7 @@ async def stay_registered(server: Server, member: Member) -> None:
 def close_logs(server: Server) -> None:
     """Say up to which broker epoch we have everything.  Not the one that the cluster has: before we are registered that
     is of a run before, which may have been killed and have lost what was not on the disk."""
-    server.broker.replicas.close(server.member.had_all if server.member is not None else None)
+    server.broker.replicas.close(server.member.had_all if server.member is not None else None, clean=not server.killed)
 
 
 def cannot_begin(directories: Sequence[DataDirectory], error: OSError) -> CannotStart:
@@ -296,7 +312,7 @@ class Home(NamedTuple):
 
 async def open_session(
     config: BrokerConfig,
-    store: LocalStore | None,
+    store: Store | None,
     chance: random.Random,
     ending: AsyncExitStack,
     around: Surroundings,

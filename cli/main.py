@@ -25,6 +25,7 @@ COMMANDS = {
     "txn": "list, describe and abort transactions",
     "cluster": "show the brokers of a cluster",
     "health": "whether a broker is ready: exit code 0 or 1",
+    "faults": "have things go wrong in a broker for tests",
     "log": "look into the files of a log, without a broker",
     "pipeline": "turn topics into tables, with Spark",
     "wire": "look at the protocol: decode bytes, show fields",

@@ -22,6 +22,8 @@ from trilogue import __version__
 from trilogue.cli.failed import Failed
 
 if TYPE_CHECKING:
+    import trio
+
     from trilogue.broker.server import Server
 
 ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK") if hasattr(signal, name)]
@@ -41,6 +43,7 @@ would stop everybody for a quarter of a second, ten times as often."""
 
 DEFAULT_PORT = 9092
 PORT_MAX = 65535
+FAULTS_PORT = 9099
 
 
 def add_to(start: argparse.ArgumentParser) -> None:
@@ -59,6 +62,14 @@ def add_to(start: argparse.ArgumentParser) -> None:
     start.add_argument("--config", metavar="FILE", type=Path, help="settings, in a file of Kafka's format")
     start.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="one setting, by Kafka's name")
     start.add_argument("--port-file", metavar="FILE", type=Path, help="write the port there when ready")
+    start.add_argument(
+        "--faults",
+        metavar="PORT",
+        type=int,
+        nargs="?",
+        const=FAULTS_PORT,
+        help=f"for tests: let `trilogue faults` on this machine say what goes wrong, at this port ({FAULTS_PORT})",
+    )
     start.add_argument("--verbose", action="store_true", help="log more")
     start.set_defaults(run=run)
 
@@ -181,7 +192,10 @@ def run_until_stopped(config: object, options: argparse.Namespace) -> None:
                 nursery.start_soon(stop_at_signal, begun, signals, nursery.cancel_scope)
                 running: Server = await nursery.start(partial(serve, config, store=store, adopting=options.adopt))
                 begun.append(running)
-                announce(running, options.port_file)
+                faults = options.faults
+                if faults is not None:
+                    faults = await take_faults_too(nursery, running, faults)
+                announce(running, options.port_file, faults)
                 nursery.start_soon(settle_down)
                 await running.stopped.wait()
                 nursery.cancel_scope.cancel()
@@ -215,6 +229,17 @@ def run_until_stopped(config: object, options: argparse.Namespace) -> None:
         raise Failed(str(first(reasons))) from None
 
 
+async def take_faults_too(nursery: "trio.Nursery", running: "Server", port: int) -> int:
+    """At which port."""
+    from trilogue.testing.control import HOST, take_faults
+
+    try:
+        taken: int = await nursery.start(take_faults, running, port)
+    except OSError as error:
+        raise Failed(f"--faults {port}: {HOST}:{port} cannot be used ({error.strerror or error})") from None
+    return taken
+
+
 def wanted(ending: Iterable[signal.Signals]) -> list[signal.Signals]:
     """Not the hangup that `nohup` has taken from us."""
     hangup = getattr(signal, "SIGHUP", None)
@@ -244,10 +269,11 @@ def first(group: BaseException) -> BaseException:
     return group
 
 
-def announce(running: "Server", port_file: Path | None) -> None:
+def announce(running: "Server", port_file: Path | None, faults: int | None) -> None:
     where = ", ".join(f"{each.host or '*'}:{each.port}" for each in running.listeners)
     kept = ", ".join(directory.path for directory in running.broker.replicas.directories)
-    print(f"trilogue {__version__} listens on {where}; data in {kept}", flush=True)
+    more = "" if faults is None else f"; faults at 127.0.0.1:{faults}"
+    print(f"trilogue {__version__} listens on {where}; data in {kept}{more}", flush=True)
     if port_file is not None:
         temporary = port_file.with_name(f"{port_file.name}.tmp")
         try:

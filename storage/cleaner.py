@@ -92,8 +92,8 @@ class Plan(NamedTuple):
         return Cleaned(groups, max(keys.latest + 1, self.first_dirty), read, written, len(keys))
 
 
-def plan(log: Log, now_ms: int, high_watermark: int) -> Plan | None:
-    """What there is to compact, if it is worth it by now: the dirty ratio, or max.compaction.lag.ms."""
+def plan(log: Log, now_ms: int, high_watermark: int, *, at_once: bool = False) -> Plan | None:
+    """What there is to compact, if it is worth it by now: the dirty ratio, or max.compaction.lag.ms; or `at_once`."""
     config, segments = log.config, log.segments
     if not config.compact or len(segments) < 2:
         return None
@@ -106,7 +106,7 @@ def plan(log: Log, now_ms: int, high_watermark: int) -> Plan | None:
     total = sum(segment.size for segment in closed)
     oldest = min((time for segment in dirty if (time := segment.rolling_timestamp()) >= 0), default=now_ms)
     overdue = now_ms - oldest > config.max_compaction_lag_ms
-    if dirty_bytes / total < config.min_cleanable_dirty_ratio and not overdue:
+    if dirty_bytes / total < config.min_cleanable_dirty_ratio and not overdue and not at_once:
         return None
     ends = [after.base_offset for after in segments[1:]]
     return Plan(

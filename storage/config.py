@@ -42,3 +42,12 @@ class LogConfig:
     producer_id_expiration_ms: int = DAY_MS
     check_every_record: bool = False
     """Look at the records of every batch, as Kafka does.  Ours: see validation.py for why it is off."""
+
+    @property
+    def segment_age_ms(self) -> int:
+        """When a segment is finished although it is not full: what is compacted has to be out of the active one by
+        `max.compaction.lag.ms`, even if `segment.ms` would let it stay there."""
+        compacted = self.compact and self.max_compaction_lag_ms > 0
+        return (min(self.segment_ms, self.max_compaction_lag_ms) if compacted else self.segment_ms) - (
+            self.segment_jitter_ms
+        )

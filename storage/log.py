@@ -255,7 +255,7 @@ class Log(Upkeep):
             self._room_bytes = -1  # so large that an index may fill up: ask every time
         self._room_offset = segment.base_offset + LARGEST_RELATIVE_OFFSET
         began = segment.rolling_timestamp()
-        self._room_timestamp = began + config.segment_ms - config.segment_jitter_ms if began >= 0 else -2
+        self._room_timestamp = began + config.segment_age_ms if began >= 0 else -2
         return segment
 
     def _append_marker(self, buf: memoryview, leader_epoch: int, now_ms: int, transaction_version: int) -> AppendResult:
@@ -350,7 +350,7 @@ class Log(Upkeep):
         if (
             too_far
             or segment.size + size > config.segment_bytes
-            or waited > config.segment_ms - config.segment_jitter_ms
+            or waited > config.segment_age_ms
             or segment.index_full(config.segment_index_bytes)
         ):
             return self.roll(now_ms, first)

@@ -74,6 +74,12 @@ UNREACHED = (SessionLost, Unavailable)
 """What passes: the store comes back, or we come back to it."""
 
 
+class Store(Protocol):
+    """Where brokers of one process have their sessions from."""
+
+    def session(self) -> "Session": ...
+
+
 class Session(Protocol):
     """One broker's access to the store.
 

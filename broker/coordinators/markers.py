@@ -164,7 +164,7 @@ async def write_safely(broker: Broker, key: TopicPartition, marker: Marker) -> b
 
 
 def complete(shard: Coordinator, message: WriteMarkers) -> None:
-    shard.carry_out(shard.machine.completed(trio.current_time(), message))
+    shard.carry_out(shard.machine.completed(shard.now(), message))
 
 
 def marker_of(shard: Coordinator, message: WriteMarkers) -> Marker:

@@ -44,6 +44,20 @@ class Runner(Generic[M]):
         """How often in a row each shard was given up."""
         self._stirred = trio.Event()
         self._wake_at = inf
+        self._ahead_seconds, self._held_until = 0.0, -inf
+
+    def now(self) -> float:
+        """What machines are told: trio's time, and what it was put forward by."""
+        return trio.current_time() + self._ahead_seconds
+
+    def advance(self, seconds: float, grace: float = 0.0) -> None:
+        """Let so much time have passed for machines.  What has become due by that is done now, or after `grace` by
+        trio's clock: whoever is heard from until then is not late.  For tests."""
+        self._ahead_seconds += seconds
+        self._held_until = trio.current_time() + grace
+        if not grace:
+            self._tick()
+        self._stirred.set()
 
     def shard(self, index: int) -> Shard[M]:
         """The shard of a partition; NOT_COORDINATOR if that is another broker's."""
@@ -65,7 +79,7 @@ class Runner(Generic[M]):
         """Let every machine that is loaded know something: `act(machine, now, *arguments)`."""
         for shard in self.shards():
             if shard.active:
-                shard.carry_out(act(shard.machine, trio.current_time(), *arguments))
+                shard.carry_out(act(shard.machine, self.now(), *arguments))
 
     def expect(self, deadline: float) -> None:
         """Some machine has something to do then.  Waking the task costs more than a heartbeat: only if it must."""
@@ -122,14 +136,17 @@ class Runner(Generic[M]):
         while True:
             deadline = min((shard.machine.deadline for shard in self._shards.values() if shard.active), default=inf)
             self._wake_at = deadline
-            with trio.move_on_at(deadline):
+            with trio.move_on_at(max(deadline - self._ahead_seconds, self._held_until)):
                 await self._stirred.wait()
                 self._stirred = trio.Event()
                 continue
-            now = trio.current_time()
-            for shard in self.shards():
-                try:
-                    shard.tick(now)
-                except Exception:
-                    logger.exception("%s: given up, for what it does when time passes", shard.partition)
-                    shard.give_up()
+            self._tick()
+
+    def _tick(self) -> None:
+        now = self.now()
+        for shard in self.shards():
+            try:
+                shard.tick(now)
+            except Exception:
+                logger.exception("%s: given up, for what it does when time passes", shard.partition)
+                shard.give_up()

@@ -87,7 +87,7 @@ class Shard(Generic[M]):
             return refuse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         ticket = Ticket(refuse)
         self._waiting[ticket] = None
-        self.carry_out(act(self.machine, trio.current_time(), *arguments, ticket))
+        self.carry_out(act(self.machine, self._runner.now(), *arguments, ticket))
         if ticket.settled and self.partition.is_committed(ticket.after):
             self._waiting.pop(ticket, None)
             return ticket.response  # type: ignore[no-any-return]
@@ -105,6 +105,9 @@ class Shard(Generic[M]):
                 self.give_up()
                 return ticket.refuse(ErrorCode.NOT_COORDINATOR)
         return ticket.response
+
+    def now(self) -> float:
+        return self._runner.now()
 
     def tick(self, now: float) -> None:
         if self.active and self.machine.deadline <= now:
@@ -199,7 +202,7 @@ class Shard(Generic[M]):
         """The machine knows all that is in the log: requests may come."""
         self.active, self._stored = True, self.partition.log.end_offset
         self._runner.began(self.partition.index)
-        self.carry_out(self.machine.loaded(trio.current_time()))
+        self.carry_out(self.machine.loaded(self._runner.now()))
 
     def replay(self, batch: Batch) -> None:
         """What makes no sense is passed over: a client may have written it, and the rest must still be loaded."""

@@ -8,6 +8,9 @@ rest of it goes into `room`, and `received` is told how much that was.  What is 
 what has to be waited for: until `finish` has waited for it nothing more is handled, and `resume` goes on from there.
 Likewise when it has had its piece of the loop: `long` says that others come first.
 
+Other kinds of connections may be put in their place (`guests.py`): they see each frame first, in `_handle`, and make
+their own answer with `promise`.
+
 What is `parked` needs no task to wait in: `wake` is called, which is the transport's, and `unpark` takes the answer.
 What is done and only not safe yet waits in `unconfirmed`, and requests of the same API are handled meanwhile: a
 producer whose records have to reach followers does not wait for each batch.  Answers keep their order.
@@ -245,6 +248,13 @@ class Connection:
     def _park(self, answer: Parked[Response | None]) -> None:
         answer.wake = self.wake
         self.parked = answer
+
+    def promise(self, answer: Later[Response | None], api: Api, version: int, correlation_id: int) -> None:
+        """The request at hand is answered so, in its turn; by those who handle it otherwise than `_handle`."""
+        if self.unconfirmed:
+            self.unconfirmed.append(Pending((), answer, (version, correlation_id)))
+        else:
+            self.later, self._api, self._asked = answer, api, (version, correlation_id)
 
     async def _read_large(self, api: Api, frame: bytes, at: int) -> Soon:
         """A request of very many things: to read it takes long, and cannot be done in pieces."""

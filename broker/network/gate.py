@@ -14,6 +14,7 @@ request, and draining.
 import contextlib
 import select
 import socket
+from collections.abc import Callable
 from functools import partial
 from math import inf
 from time import monotonic
@@ -28,7 +29,7 @@ from trilogue.broker.network.listeners import Listener
 from trilogue.broker.network.parking import Parking
 from trilogue.broker.network.sending import send_some
 from trilogue.broker.network.timerfd import TimerFd
-from trilogue.broker.requests.peer import Hangup
+from trilogue.broker.requests.peer import Hangup, Peer
 from trilogue.broker.requests.turns import PIECE_SECONDS
 from trilogue.wire.errors import MalformedMessage
 
@@ -128,6 +129,12 @@ class Gate:
     async def sweep(self) -> None:
         await self._guests.sweep()
 
+    def serve_with(self, kind: type[Connection]) -> None:
+        self._guests.serve_with(kind)
+
+    def hang_up(self, which: Callable[[Peer], bool]) -> None:
+        self._guests.hang_up(which)
+
     async def _serve(self) -> None:
         guests, poll, parking = self._guests.by_fd, self._epoll.poll, self._parking
         while True:
@@ -215,7 +222,7 @@ class Gate:
             return  # closed by what came just before it
         try:
             for sock, peer in self._guests.accept(*found):
-                guest = GateGuest(sock, Connection(self._broker, peer, self._spares), self._now)
+                guest = GateGuest(sock, self._guests.kind(self._broker, peer, self._spares), self._now)
                 guest.connection.wake = partial(self._parking.wake, guest)
                 self._guests.add(guest)
                 self._watch(guest)

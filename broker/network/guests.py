@@ -56,6 +56,8 @@ class Guests(Generic[G]):
 
     def __init__(self, broker: Broker, close: Callable[[G], None]) -> None:
         self._broker, self._close = broker, close
+        self.kind: type[Connection] = Connection
+        """Of connections to come; see `serve_with`."""
         self.by_fd: dict[int, G] = {}
         self._hosts: Counter[str] = Counter()
         """How many of them come from where."""
@@ -109,6 +111,19 @@ class Guests(Generic[G]):
             logger.error("nobody is let in: the limit of open files is reached")
         self._full = True
         await trio.sleep(FULL_SECONDS)
+
+    def serve_with(self, kind: type[Connection]) -> None:
+        """Connections are of this kind from here on, those that there are as well.  A kind adds no attributes."""
+        for guest in self.by_fd.values():
+            if type(guest.connection) is self.kind:
+                guest.connection.__class__ = kind
+        self.kind = kind
+
+    def hang_up(self, which: Callable[[Peer], bool]) -> None:
+        """Show these out, without a word."""
+        for guest in list(self.by_fd.values()):
+            if which(guest.connection.peer):
+                self._close(guest)
 
     def add(self, guest: G) -> None:
         self._full = False

@@ -6,6 +6,7 @@ has on every system.
 
 import socket
 from collections import deque
+from collections.abc import Callable
 from typing import Protocol
 
 import trio
@@ -110,6 +111,12 @@ class Tasks:
     async def sweep(self) -> None:
         await self._guests.sweep()
 
+    def serve_with(self, kind: type[Connection]) -> None:
+        self._guests.serve_with(kind)
+
+    def hang_up(self, which: Callable[[Peer], bool]) -> None:
+        self._guests.hang_up(which)
+
     def stop_listening(self) -> None:
         for sock, _ in self._listeners:
             trio.lowlevel.notify_closing(sock)
@@ -137,7 +144,7 @@ class Tasks:
                 await self._guests.wait_for_descriptors()
 
     def _welcome(self, sock: socket.socket, peer: Peer) -> None:
-        guest = Guest(sock, Connection(self._broker, peer, self._spares), trio.current_time())
+        guest = Guest(sock, self._guests.kind(self._broker, peer, self._spares), trio.current_time())
         self._guests.add(guest)
         self._nursery.start_soon(self._serve, guest, PlainChannel(sock))
 

@@ -2,12 +2,15 @@
 
 import os
 import select
+from collections.abc import Callable
 from typing import Protocol
 
 import trio
 
 from trilogue.broker.broker import Broker
+from trilogue.broker.network.connection import Connection
 from trilogue.broker.network.listeners import CannotStart, Listener
+from trilogue.broker.requests.peer import Peer
 
 SETTING, VARIABLE = "trilogue.transport", "TRILOGUE_TRANSPORT"
 AUTO, GATE, TASKS = "auto", "gate", "tasks"
@@ -24,6 +27,14 @@ class Transport(Protocol):
 
     async def sweep(self) -> None:
         """Never ends: closes connections that have been silent for too long."""
+        ...
+
+    def serve_with(self, kind: type[Connection]) -> None:
+        """See `Guests`."""
+        ...
+
+    def hang_up(self, which: Callable[[Peer], bool]) -> None:
+        """See `Guests`."""
         ...
 
     def stop_listening(self) -> None:

@@ -115,6 +115,12 @@ class FetchSessions:
             if session.standing is not None and session.standing.asked_at < unused_since:
                 session.standing.stand_down()
 
+    def limit(self, slots: int) -> None:
+        """No more than so many from here on; the oldest are forgotten."""
+        self._slots = slots
+        while len(self._sessions) > slots:
+            self._end(next(iter(self._sessions)))
+
     def begin(
         self,
         session_id: int,

@@ -376,18 +376,19 @@ class Replicas:
         failures = [each.failed for each in self.directories]
         return failures[-1] if all(failures) else None
 
-    def close(self, broker_epoch: int | None) -> None:
-        """`broker_epoch` is the last in which nothing was lost; None if that is not known."""
+    def close(self, broker_epoch: int | None, *, clean: bool = True) -> None:
+        """`broker_epoch` is the last in which nothing was lost; None if that is not known.  Unless this is `clean`,
+        nothing more is written down: the next start has to check what it finds."""
         for directory in self.directories:
             logs = self.logs_in(directory)
-            if directory.failed is None:
+            if clean and directory.failed is None:
                 try:
                     directory.save_high_watermarks(self.high_watermarks_in(directory))
                 except OSError as error:
                     directory.fail(error)  # even if it passes: there is no later
             directory.close(
                 logs,
-                clean=True,
+                clean=clean,
                 now_ms=self._clock_ms(),
                 broker_epoch=NO_EPOCH if broker_epoch is None else broker_epoch,
             )

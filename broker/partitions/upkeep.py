@@ -113,14 +113,16 @@ class Upkeep:
         finally:
             self.flushing -= 1
 
-    async def compact(self) -> None:
-        """One round of compaction over all partitions that are dirty enough."""
+    async def compact(self, *, at_once: bool = False) -> None:
+        """One round of compaction over all partitions that are dirty enough; `at_once`, of all that they have."""
         for partition in self._due(COMPACTION):
             log = partition.log
             if not log.config.compact:
                 continue
             with self._only(COMPACTION, partition):
-                plan = cleaner.plan(log, self._clock_ms(), partition.high_watermark)
+                if at_once and log.segments:
+                    log.roll(self._clock_ms())  # what is in the active segment is not compacted
+                plan = cleaner.plan(log, self._clock_ms(), partition.high_watermark, at_once=at_once)
                 if plan is None:
                     continue
                 cleaned = await trio.to_thread.run_sync(partial(plan.run, stop=ends_when_cancelled))

@@ -129,6 +129,19 @@ def test_rolls_by_size_time_and_full_index(tmp_path: Path):
     assert all(segment.index.size <= 48 and segment.timeindex.size <= 48 for segment in by_index.segments)
 
 
+@pytest.mark.parametrize(("compact", "rolled"), [(True, 2), (False, 1)])
+def test_what_is_compacted_rolls_in_time_for_its_compaction(tmp_path: Path, compact: bool, rolled: int):
+    settings = {"segment_ms": 10_000, "max_compaction_lag_ms": 1000, "message_timestamp_after_max_ms": 10**6}
+    log = opened(tmp_path / "t-0", compact=compact, **settings)
+    append(log, b"1", timestamp=NOW)
+    append(log, b"2", timestamp=NOW + 1000)
+    assert len(log.segments) == 1
+
+    append(log, b"3", timestamp=NOW + 1001)
+
+    assert len(log.segments) == rolled
+
+
 def test_batch_that_fits_no_segment_is_refused(tmp_path: Path):
     log = opened(tmp_path / "t-0", segment_bytes=100)
     with refused(ErrorCode.RECORD_LIST_TOO_LARGE):

@@ -205,15 +205,33 @@ def test_retention_by_the_clock_that_was_put_forward():
 def test_compaction_when_asked_for():
     async def main():
         async with Broker() as broker, client_of(broker, Tasks()) as client:
-            settings = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.0", "segment.ms": "1"}
-            await create(client, "users", **settings)
-            for value in (b"old", b"new", b"newest"):
-                now_ms = broker.server.broker.clock()
-                await write(client, "users", Draft(b"key", value, timestamp=now_ms))
-                broker.advance(1)
-            assert await values(client, "users") == [b"old", b"new", b"newest"]
+            await create(client, "users", **{"cleanup.policy": "compact"})
+            for number in range(10):
+                await write(client, "users", Draft(b"key", b"%d" % number))
+            await write(client, "users", Draft(b"other", b"stays"))
             await broker.run_compaction()
-            assert await values(client, "users") == [b"new", b"newest"]  # the active segment is not touched
+            assert await values(client, "users") == [b"9", b"stays"]
+            await broker.run_compaction()
+            await write(client, "users", Draft(b"key", b"10"))
+            assert await values(client, "users") == [b"9", b"stays", b"10"]
+
+    trio.run(main)
+
+
+def test_compaction_leaves_topics_alone_that_are_not_compacted_or_too_fresh():
+    async def main():
+        async with Broker() as broker, client_of(broker, Tasks()) as client:
+            await create(client, "orders")
+            await create(client, "users", **{"cleanup.policy": "compact", "min.compaction.lag.ms": "60000"})
+            for topic in ("orders", "users"):
+                for number in range(3):
+                    now_ms = broker.server.broker.clock()
+                    await write(client, topic, Draft(b"key", b"%d" % number, timestamp=now_ms))
+            await broker.run_compaction()
+            assert [await values(client, topic) for topic in ("orders", "users")] == [[b"0", b"1", b"2"]] * 2
+            broker.advance(120)
+            await broker.run_compaction()
+            assert [await values(client, topic) for topic in ("orders", "users")] == [[b"0", b"1", b"2"], [b"2"]]
 
     trio.run(main)
 

@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "client": {"client", "wire", "trio"},
     "broker": {"broker", "client", "storage", "wire", "trio", "kazoo", "re2"},
     "testing": {"testing", "broker", "client", "storage", "wire", "trio", "pytest"},
-    "cli": {"cli", "broker", "client", "pipeline", "storage", "wire", "trio", "msgspec"},
+    "cli": {"cli", "broker", "client", "pipeline", "storage", "testing", "wire", "trio", "msgspec"},
     "pipeline": {"pipeline", "client", "wire", "msgspec", "pyspark", "py4j"},
     "pipeline/examples": {"pipeline", "client", "wire", "msgspec", "pyspark", "matplotlib"},
     # Clients know nothing of ours; but what is compared byte for byte is read with our own codecs.
