@@ -4,6 +4,7 @@ Each is a law of replication that is left out (part by part of what Kafka's own 
 another function in the place of one.
 """
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ from unittest.mock import patch
 
 import trio
 
-from trilogue.broker import server
+from trilogue.broker import membership, server
 from trilogue.broker.cluster import decisions
 from trilogue.broker.cluster.controller import Controller
 from trilogue.broker.cluster.image import BrokerInfo, PartitionState, state_path
@@ -300,11 +301,25 @@ def _() -> Parts:
 
 @mutation("a part is waited for for ever", "who registers waits for its part even if its session has ended meanwhile")
 def _() -> Parts:
-    async def until(self: Member, epoch: int) -> None:
+    async def knows(self: Member, session_epoch: int, broker_epoch: int) -> bool:
         view, node_id = self._broker.view, self._broker.node_id
-        await view.until(lambda image: image.controller != -1 and knows_its_part(node_id, image))
+        await view.until(lambda image: image.controller != -1 and knows_its_part(node_id, broker_epoch, image))
+        return True
 
-    return [(Member, "_until_it_knows_its_part", until)]
+    return [(Member, "_knows_its_part", knows)]
+
+
+@mutation("a part of a run before", "who registers takes the part that a run before it had for its own, and leads on")
+def _() -> Parts:
+    def knows(node_id: int, epoch: int, image: Any) -> bool:
+        me = image.brokers.get(node_id)
+        return me is not None and all(
+            state.leader != node_id or state.leader_broker_epoch == me.epoch
+            for topic in image.topics.values()
+            for state in topic.partitions
+        )
+
+    return [(membership, "knows_its_part", knows)]
 
 
 @mutation("the end of a run before", "who ends before it is registered says that the run before it ended in order")
@@ -378,7 +393,7 @@ def _() -> Parts:
     real = log.load
 
     def load(path: str, config: Any, *given: Any) -> Any:
-        return real(path, config._replace(compact=True), *given)
+        return real(path, dataclasses.replace(config, compact=True), *given)
 
     return [(log, "load", load)]
 
