@@ -25,7 +25,7 @@ from trilogue.broker.partitions.fetcher import Fetcher
 from trilogue.broker.partitions.in_sync import InSync
 from trilogue.broker.partitions.partition import NO_EPOCH, Partition
 from trilogue.broker.security.brokers import Identity
-from trilogue.storage import log, replay
+from trilogue.storage import recovery, replay
 from trilogue.storage.log import Log
 from trilogue.wire.errors import BrokerError, ErrorCode
 
@@ -390,12 +390,12 @@ def _() -> Parts:
 
 @mutation("holes are overlooked", "a log that has lost the end of a segment goes on with the next")
 def _() -> Parts:
-    real = log.load
+    real = recovery.load
 
     def load(path: str, config: Any, *given: Any) -> Any:
         return real(path, dataclasses.replace(config, compact=True), *given)
 
-    return [(log, "load", load)]
+    return [(recovery, "load", load)]
 
 
 @mutation("markers end nothing", "who reads what is committed is shown what was aborted, and what is not decided")

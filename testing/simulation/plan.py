@@ -139,12 +139,17 @@ KINDS = {
 }
 """How often each is drawn, against the others."""
 
+PARTINGS = 0.3
+"""So many seeds are about logs that part."""
+
 
 def faults_of(chance: random.Random, seconds: float) -> tuple[Fault, ...]:
     """A seed has a taste for some kinds: what comes together by chance alone comes together seldom."""
+    if chance.random() < PARTINGS:
+        return partings(chance, seconds)
     kinds = chance.sample(list(KINDS), chance.choice((2, 3, 5, len(KINDS))))
     count = chance.choice((1, 2, 4, 6, 9))
-    found = []
+    found: list[Fault] = []
     for _ in range(count):
         kind = chance.choices(kinds, [KINDS[each] for each in kinds])[0]
         at = round(chance.random() * seconds, 3)
@@ -152,6 +157,33 @@ def faults_of(chance: random.Random, seconds: float) -> tuple[Fault, ...]:
             at = round(min(seconds, found[-1].at + chance.random() * 0.6), 3)  # hard on the heels of another
         found.append(fault_of(chance, kind, at))
     return tuple(sorted(found))
+
+
+def partings(chance: random.Random, seconds: float) -> tuple[Fault, ...]:
+    """Leaders that others do not hear, or late, write what nobody else has, and then another leads: where logs part."""
+    found: list[Fault] = []
+    at = chance.random()
+    while at < seconds - 1:
+        one, other = chance.sample(range(1, BROKERS + 1), 2)
+        lasts = round(0.3 + chance.random() * 2.5, 3)
+        way = chance.choice(("alone", "alone", "both ways", "one way", "slow"))
+        if way == "slow":
+            found.append(Fault(round(at, 3), "slow", lasts, (other, one, chance.choice((200, 1000)))))
+        else:
+            found.append(Fault(round(at, 3), "cut", lasts, (way, one, other)))
+        for _ in range(chance.choice((1, 1, 2))):
+            then = round(at + chance.random() * (lasts + 0.3), 3)
+            kind = chance.choice(("kill", "expire", "keeper cut", "freeze", "stop", "prefer", "move", "power", "lose"))
+            found.append(fault_of(chance, kind, then)._replace(of=of_that(chance, kind, one)))
+        at += lasts + chance.random() * 2
+    return tuple(sorted(each for each in found if each.at < seconds))
+
+
+def of_that(chance: random.Random, kind: str, node_id: int) -> tuple[Any, ...]:
+    """A fault of this kind that concerns one broker, mostly."""
+    if chance.random() < 0.2 or kind in ("prefer", "move", "lose"):
+        return fault_of(chance, kind, 0).of
+    return (node_id,)
 
 
 def fault_of(chance: random.Random, kind: str, at: float) -> Fault:

@@ -155,7 +155,10 @@ def quiet() -> Iterator[None]:
 async def make_topics(cluster: Cluster, names: list[str]) -> bool:
     client = cluster.client(Life("admin", 0), 2.0)
     Topic = CreateTopicsRequest.Topic
-    topics = [Topic(name=each, num_partitions=PARTITIONS, replication_factor=BROKERS) for each in names]
+    topics = [
+        Topic(name=each, num_partitions=PARTITIONS, replication_factor=BROKERS, assignments=[], configs=[])
+        for each in names
+    ]
     with trio.move_on_after(BEGIN_SECONDS):
         while True:
             try:
