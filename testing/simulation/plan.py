@@ -19,6 +19,7 @@ SETTINGS = {
     "replica.fetch.backoff.ms": "100",
     "replica.socket.timeout.ms": "2000",
     "replica.high.watermark.checkpoint.interval.ms": "1000",
+    "log.cleaner.backoff.ms": "1000000000",
     "leader.imbalance.check.interval.seconds": "5",
     "default.replication.factor": "3",
     "min.insync.replicas": "2",
@@ -64,6 +65,9 @@ class Plan(NamedTuple):
     seconds: float
     """For so long things go wrong."""
     settings: dict[str, str]
+    """Of brokers."""
+    configs: dict[str, str]
+    """Of the topics that clients write to."""
     parties: tuple[Party, ...]
     faults: tuple[Fault, ...]
 
@@ -73,6 +77,7 @@ class Plan(NamedTuple):
                 "seed": self.seed,
                 "seconds": self.seconds,
                 "settings": self.settings,
+                "configs": self.configs,
                 "parties": [each._asdict() for each in self.parties],
                 "faults": [each._asdict() for each in self.faults],
             }
@@ -83,18 +88,18 @@ class Plan(NamedTuple):
         said = json.loads(text)
         parties = tuple(Party(**each) for each in said["parties"])
         faults = tuple(Fault(**{**each, "of": tuple(each["of"])}) for each in said["faults"])
-        return cls(said["seed"], said["seconds"], said["settings"], parties, faults)
+        return cls(said["seed"], said["seconds"], said["settings"], said["configs"], parties, faults)
 
 
 def plan_of(seed: int) -> Plan:
     chance = random.Random(f"plan {seed}")
     seconds = chance.choice((6.0, 8.0, 12.0))
-    settings = {**SETTINGS}
+    configs = {}
     if chance.random() < 0.3:
-        settings["log.roll.ms"] = "1500"
+        configs["segment.ms"] = "1500"
     if chance.random() < 0.3:
-        settings["log.flush.interval.messages"] = chance.choice(("1", "5"))
-    return Plan(seed, seconds, settings, parties_of(chance), faults_of(chance, seconds))
+        configs["flush.messages"] = chance.choice(("1", "5"))
+    return Plan(seed, seconds, SETTINGS, configs, parties_of(chance), faults_of(chance, seconds))
 
 
 def parties_of(chance: random.Random) -> tuple[Party, ...]:
