@@ -97,8 +97,11 @@ class Member:
                 continue  # it may have ended with the session before
             self._session_epoch = epoch
             node = await session.read(self._path)
+            if node is None:
+                continue
+            broker.registered(node.created)
             await self._be_known()
-            if node is not None and await self._knows_its_part(epoch, node.created):
+            if await self._knows_its_part(epoch, node.created):
                 self.had_all = node.created
                 return
         raise CannotStart(f"broker {broker.node_id} comes and goes in the store faster than we can register")

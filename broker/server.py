@@ -29,6 +29,7 @@ from trilogue.broker.coordinators.markers import carry_markers
 from trilogue.broker.joining import ensemble_of, join
 from trilogue.broker.membership import Member, introduce_cluster
 from trilogue.broker.network.listeners import CannotStart, Listener
+from trilogue.broker.partitions.replicas import UNREGISTERED
 from trilogue.broker.requests import registry
 from trilogue.broker.surroundings import Surroundings
 from trilogue.storage.checkpoint import META_PROPERTIES, read_properties
@@ -161,6 +162,7 @@ async def live(
 ) -> None:
     broker, upkeep = server.broker, server.broker.upkeep
     tasks = broker.tasks
+    broker.replicas.broker_epoch = UNREGISTERED  # nothing is ours before we are registered
     try:
         await broker.view.load()
         broker.replicas.put_strays_aside(broker.image)
