@@ -69,14 +69,14 @@ class Member:
     def _path(self) -> str:
         return broker_path(self._broker.node_id)
 
-    def _told(self) -> bytes:
+    def _told(self, offline: frozenset[TopicPartition]) -> bytes:
         return broker_json(
             self._endpoints,
             self._broker.config["broker.rack"],
             self._directories,
             clean_epoch=NO_EPOCH if self.had_all is None else self.had_all,
             stopping=self._stopping,
-            offline=self._offline,
+            offline=offline,
         )
 
     def _told_for_good(self) -> bytes:
@@ -86,9 +86,10 @@ class Member:
         """From here on the cluster counts on us: leaders may be elected.  Returns when we know what we lead."""
         broker, session = self._broker, self._session
         for _ in range(REGISTRATIONS_MAX):
-            epoch = session.epoch
+            epoch, offline = session.epoch, self._offline
             try:
-                await session.commit([Create(self._path, self._told(), ephemeral=True)])
+                await session.commit([Create(self._path, self._told(offline), ephemeral=True)])
+                self._offline = offline  # whatever was tried meanwhile
             except Conflict:
                 if not await session.owns(self._path):
                     await self._until_former_run_is_gone()
@@ -167,13 +168,12 @@ class Member:
             found, before = self._broker.replicas.offline, self._offline
             if found == before or self._broker.image.brokers.keys() <= {self._broker.node_id}:
                 continue  # or there is nobody to be told
-            self._offline = found
             try:
-                await self._session.commit([Update(self._path, self._told())])
+                await self._session.commit([Update(self._path, self._told(found))])
             except (Conflict, OSError, Refused, *UNREACHED) as trouble:
                 logger.warning("nobody could be told of the %d partitions that are offline: %s", len(found), trouble)
-                self._offline = before
             else:
+                self._offline = found
                 logger.warning("%d partitions are offline here, %d were", len(found), len(before))
 
     async def hand_over(self) -> None:
@@ -183,7 +183,7 @@ class Member:
             return
         self._stopping = True
         try:
-            await self._session.commit([Update(self._path, self._told())])
+            await self._session.commit([Update(self._path, self._told(self._offline))])
         except (Conflict, OSError, *UNREACHED) as trouble:
             logger.warning("nobody could be told that this broker ends: %s", trouble)
             return
