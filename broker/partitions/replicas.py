@@ -154,8 +154,10 @@ class Replicas:
     def registered(self, broker_epoch: int, image: Image) -> None:
         """From now on we lead what was given to us under this epoch."""
         self.broker_epoch = broker_epoch
-        for topic in image.topics.values():
-            self._update(topic, image)
+        for key, partition in self.partitions.items():
+            state = image.partition(*key)
+            if state is not None and state is not partition.state:
+                self._take_over(partition, state)
 
     async def open_the_rest(self, image: Callable[[], Image], turns: Turns, opened: Callable[[], None]) -> None:
         """Never ends: opens what had to wait, in pieces; `opened` is called when all are."""
