@@ -61,16 +61,29 @@ def mutated(name: str | None) -> Iterator[None]:
 
 
 @mutation(
-    "min ISR checked once", "what was appended is acknowledged though the ISR has shrunk below min.insync.replicas"
+    "min ISR checked once",
+    "the ISR has to be large enough when something is appended, and not when it counts as committed",
 )
 def _() -> Parts:
-    def is_safe(self: Partition, offset: int, epoch: int) -> bool:
-        self.check_leader()
-        if epoch < self.leads_since:
-            raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another broker has led")
-        return self.high_watermark >= offset
+    advance, is_safe, too_few = Partition._advance, Partition.is_safe, Partition.too_few
+    overlooked = [False]
 
-    return [(Partition, "is_safe", is_safe)]
+    def enough(self: Partition) -> bool:
+        return not overlooked[0] and too_few.__get__(self)
+
+    def advancing(self: Partition, size: int = 0) -> None:
+        overlooked[0] = True
+        advance(self, size)
+        overlooked[0] = False
+
+    def safe(self: Partition, offset: int, epoch: int) -> bool:
+        overlooked[0] = True
+        try:
+            return is_safe(self, offset, epoch)
+        finally:
+            overlooked[0] = False
+
+    return [(Partition, "too_few", property(enough)), (Partition, "_advance", advancing), (Partition, "is_safe", safe)]
 
 
 @mutation(

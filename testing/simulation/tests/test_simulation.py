@@ -56,7 +56,7 @@ def test_a_plan_is_data():
 
 @pytest.mark.parametrize("path", FOUND, ids=lambda path: path.stem)
 def test_what_is_broken_is_found_and_what_is_not_is_well(path: Path):
-    """Each plan was made smaller under a mutation.  Some of them are bugs that seeds have found, and that are mended."""
+    """Each plan was made smaller under a mutation.  Some of those are bugs that seeds have found, and are mended."""
     well, broken = run_elsewhere(Plan.from_json(path.read_text()), "", path.stem)
     assert len(well) == 2
     assert len(broken) == 3
