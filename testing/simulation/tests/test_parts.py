@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from posix_only import posix_only
 
 from trilogue.broker.cluster.ensemble import Ensemble
 from trilogue.broker.cluster.store import Create, Update
@@ -25,6 +26,8 @@ from trilogue.testing.simulation.network import End, Network
 from trilogue.testing.simulation.patches import patched
 from trilogue.testing.simulation.plan import Fault, Party, Plan, plan_of
 from trilogue.testing.simulation.shrink import smaller
+
+pytestmark = posix_only("disks are simulated on positional reads and writes")
 
 HERE, THERE = Address("here", 1), Address("there", 1)
 

@@ -6,8 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from posix_only import posix_only
 
 from trilogue.testing.simulation.plan import Plan, plan_of
+
+pytestmark = posix_only("disks are simulated on positional reads and writes")
 
 FOUND = sorted((Path(__file__).parent / "found").glob("*.json"))
 PROGRAM = """
