@@ -133,6 +133,11 @@ class Broker:
 
         await self.replicas.open_the_rest(lambda: self.image, self.turns, self._take_up)
 
+    def registered(self, broker_epoch: int) -> None:
+        """The cluster knows us under this epoch."""
+        self.replicas.registered(broker_epoch, self.image)
+        self._take_up()
+
     def _take_up(self) -> None:
         """There are logs that were not open when the image came."""
         self.followers.update(self.image)

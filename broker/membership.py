@@ -69,14 +69,14 @@ class Member:
     def _path(self) -> str:
         return broker_path(self._broker.node_id)
 
-    def _told(self) -> bytes:
+    def _told(self, offline: frozenset[TopicPartition]) -> bytes:
         return broker_json(
             self._endpoints,
             self._broker.config["broker.rack"],
             self._directories,
             clean_epoch=NO_EPOCH if self.had_all is None else self.had_all,
             stopping=self._stopping,
-            offline=self._offline,
+            offline=offline,
         )
 
     def _told_for_good(self) -> bytes:
@@ -86,9 +86,10 @@ class Member:
         """From here on the cluster counts on us: leaders may be elected.  Returns when we know what we lead."""
         broker, session = self._broker, self._session
         for _ in range(REGISTRATIONS_MAX):
-            epoch = session.epoch
+            epoch, offline = session.epoch, self._offline
             try:
-                await session.commit([Create(self._path, self._told(), ephemeral=True)])
+                await session.commit([Create(self._path, self._told(offline), ephemeral=True)])
+                self._offline = offline  # whatever was tried meanwhile
             except Conflict:
                 if not await session.owns(self._path):
                     await self._until_former_run_is_gone()
@@ -96,26 +97,29 @@ class Member:
             if session.epoch != epoch:
                 continue  # it may have ended with the session before
             self._session_epoch = epoch
+            node = await session.read(self._path)
+            if node is None:
+                continue
+            broker.registered(node.created)
             await self._be_known()
-            await self._until_it_knows_its_part(epoch)
-            me = broker.image.brokers.get(broker.node_id)
-            if session.epoch == epoch and me is not None:
-                self.had_all = me.epoch
+            if await self._knows_its_part(epoch, node.created):
+                self.had_all = node.created
                 return
         raise CannotStart(f"broker {broker.node_id} comes and goes in the store faster than we can register")
 
-    async def _until_it_knows_its_part(self, epoch: int) -> None:
-        """Or until it has to be registered once more: nobody gives a part to who is gone."""
-        broker = self._broker
+    async def _knows_its_part(self, session_epoch: int, broker_epoch: int) -> bool:
+        """As soon as it does.  False if it has to be registered once more: nobody gives a part to who is gone."""
+        node_id, view = self._broker.node_id, self._broker.view
         async with trio.open_nursery() as waiting:
 
             async def until_renewed() -> None:
-                await self._session.renewed(epoch)
+                await self._session.renewed(session_epoch)
                 waiting.cancel_scope.cancel()
 
             waiting.start_soon(until_renewed)
-            await broker.view.until(lambda image: image.controller != -1 and knows_its_part(broker.node_id, image))
+            await view.until(lambda image: image.controller != -1 and knows_its_part(node_id, broker_epoch, image))
             waiting.cancel_scope.cancel()
+        return self._session.epoch == session_epoch
 
     async def _be_known(self) -> None:
         """So that partitions may be given to us while we are not there."""
@@ -164,13 +168,12 @@ class Member:
             found, before = self._broker.replicas.offline, self._offline
             if found == before or self._broker.image.brokers.keys() <= {self._broker.node_id}:
                 continue  # or there is nobody to be told
-            self._offline = found
             try:
-                await self._session.commit([Update(self._path, self._told())])
+                await self._session.commit([Update(self._path, self._told(found))])
             except (Conflict, OSError, Refused, *UNREACHED) as trouble:
                 logger.warning("nobody could be told of the %d partitions that are offline: %s", len(found), trouble)
-                self._offline = before
             else:
+                self._offline = found
                 logger.warning("%d partitions are offline here, %d were", len(found), len(before))
 
     async def hand_over(self) -> None:
@@ -180,7 +183,7 @@ class Member:
             return
         self._stopping = True
         try:
-            await self._session.commit([Update(self._path, self._told())])
+            await self._session.commit([Update(self._path, self._told(self._offline))])
         except (Conflict, OSError, *UNREACHED) as trouble:
             logger.warning("nobody could be told that this broker ends: %s", trouble)
             return
@@ -188,11 +191,12 @@ class Member:
             await broker.view.until(lambda image: not leads_what_others_could(broker.node_id, image))
 
 
-def knows_its_part(node_id: int, image: Image) -> bool:
-    """Whether everything that a broker leads has been given to it since it registered."""
+def knows_its_part(node_id: int, epoch: int, image: Image) -> bool:
+    """Whether everything that a broker leads has been given to it since it registered, under this broker epoch.  The
+    image may still have it as it was before: as a run that is dead, and leads what we must not lead on."""
     me = image.brokers.get(node_id)
-    return me is not None and all(
-        state.leader != node_id or state.leader_broker_epoch == me.epoch
+    return (me is not None and me.epoch == epoch) and all(
+        state.leader != node_id or state.leader_broker_epoch == epoch
         for topic in image.topics.values()
         for state in topic.partitions
     )

@@ -31,6 +31,7 @@ from trilogue.broker.membership import Member, introduce_cluster
 from trilogue.broker.network.connection import Connection
 from trilogue.broker.network.listeners import CannotStart, Listener
 from trilogue.broker.network.transport import Transport
+from trilogue.broker.partitions.replicas import UNREGISTERED
 from trilogue.broker.requests import registry
 from trilogue.broker.surroundings import Surroundings
 from trilogue.storage.checkpoint import META_PROPERTIES, read_properties
@@ -177,6 +178,7 @@ async def live(
 ) -> None:
     broker, upkeep = server.broker, server.broker.upkeep
     tasks = broker.tasks
+    broker.replicas.broker_epoch = UNREGISTERED  # nothing is ours before we are registered
     try:
         await broker.view.load()
         broker.replicas.put_strays_aside(broker.image)

@@ -4,8 +4,6 @@ They are the system's own.  Who runs whole clusters on one loop, with a network 
 `serve` others (`testing/simulation`).
 """
 
-from collections.abc import Awaitable
-
 import trio
 
 from trilogue.broker.broker import Broker
@@ -37,9 +35,9 @@ class Surroundings:
         """What sessions with ZooKeeper are made of; kazoo's client if that is not said."""
         return None
 
-    def watch(self, session: Session) -> Awaitable[None]:
+    async def watch(self, session: Session) -> None:
         """Never ends: says who holds the loop."""
-        return Watchdog(session).run()
+        await Watchdog(session).run()
 
     def met(self, broker: Broker) -> None:
         """It is complete, and about to live."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import trio
 
-from trilogue.broker.cluster.image import Image, Topic
+from trilogue.broker.cluster.image import Image, PartitionState, Topic
 from trilogue.broker.config import BrokerConfig, TopicConfig
 from trilogue.broker.names import METADATA_TOPIC, TopicPartition
 from trilogue.broker.partitions.partition import Partition
@@ -29,7 +29,7 @@ FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 1000, 16_000
 turn; and whoever has made room waits for us."""
 
 
-NO_EPOCH = -1
+NO_EPOCH, UNREGISTERED = -1, -2
 
 AT_ONCE = 100
 """So many logs are opened before others have a turn: it takes a few milliseconds."""
@@ -60,6 +60,8 @@ class Replicas:
         self._chance, self._config = chance, config
         self._opened_now = 0
         """How many logs were opened for the image at hand."""
+        self.broker_epoch: int | None = None
+        """Of our registration: what we were given under another, we do not begin to lead.  None if nobody minds."""
         self._applied = config()
         """What the settings of logs were last made of."""
         self.partitions: dict[TopicPartition, Partition] = {}
@@ -135,7 +137,27 @@ class Replicas:
                 self._opened_now += 1
                 found = self._try_to_open(topic, index, image)
             if found is not None and found.state is not state:
-                found.become(state)
+                self._take_over(found, state)
+
+    def _take_over(self, partition: Partition, state: PartitionState) -> None:
+        """What a run of ours before this one was given is not ours: it may have had what was not on the disk, and to
+        lead on under its epoch would give offsets out a second time."""
+        if (
+            self.broker_epoch is not None
+            and state.leader == self._node_id
+            and state.leader_broker_epoch != self.broker_epoch
+            and partition.leader_epoch == NO_EPOCH
+        ):
+            return
+        partition.become(state)
+
+    def registered(self, broker_epoch: int, image: Image) -> None:
+        """From now on we lead what was given to us under this epoch."""
+        self.broker_epoch = broker_epoch
+        for key, partition in self.partitions.items():
+            state = image.partition(*key)
+            if state is not None and state is not partition.state:
+                self._take_over(partition, state)
 
     async def open_the_rest(self, image: Callable[[], Image], turns: Turns, opened: Callable[[], None]) -> None:
         """Never ends: opens what had to wait, in pieces; `opened` is called when all are."""
@@ -149,7 +171,7 @@ class Replicas:
                 if topic is not None and state is not None and self._node_id in state.replicas:
                     found = self.partitions.get(key) or self._try_to_open(topic, key[1], image())
                     if found is not None:
-                        found.become(state)
+                        self._take_over(found, state)
                 del self.opening[key]
                 await pace.step()
             opened()
@@ -186,7 +208,7 @@ class Replicas:
                 del self.unopened[key]
             elif (found := self._try_to_open(topic, key[1], image)) is not None:
                 logger.warning("%s-%d could be opened", *key)
-                found.become(state)
+                self._take_over(found, state)
                 opened = True
         return opened
 

@@ -220,7 +220,7 @@ REAL: dict[str, Any] = {name: getattr(system, name) for name in NAMES}
 def installed(disks: Disks) -> Iterator[None]:
     for name in NAMES:
         setattr(system, name, getattr(disks, name))
-    log._pwrite = disks.pwrite  # type: ignore[assignment]  # it has a name of its own for it, since it is hot
+    log._pwrite = disks.pwrite  # it has a name of its own for it, since it is hot
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""When everything is healed: whether all comes back in sync, and whether what is there can be what clients were told."""
+"""When all is healed: whether everybody comes back in sync, and whether what is there can be what clients were told."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -134,12 +134,12 @@ class Ending:
                 last[who] = int(number) if number.isdigit() else -1
         for event in history.of("acked"):
             key, offset = (event.more["topic"], event.more["partition"]), event.more["offset"]
-            for number, value in enumerate(event.more["values"]):
+            for position, value in enumerate(event.more["values"]):
                 found_at = there.get(key, {}).get(value)
                 if found_at is None:
                     self._blame("Lost", f"{name(key)}: {value}, acknowledged at {offset} ({event.t})")
-                elif offset is not None and found_at != offset + number:
-                    self._blame("Moved", f"{name(key)}: {value}, acknowledged at {offset + number}, is at {found_at}")
+                elif offset is not None and found_at != offset + position:
+                    self._blame("Moved", f"{name(key)}: {value}, acknowledged at {offset + position}, is at {found_at}")
 
     def _check_reads(self, history: "History") -> None:
         following: dict[object, int] = {}

@@ -2,6 +2,7 @@
 
 import errno
 import random
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import trio
@@ -215,19 +216,15 @@ class Faults:
         request = AlterPartitionReassignmentsRequest(timeout_ms=2000, topics=[Topic(name="t", partitions=[wanted])])
         client = self._cluster.client(Life("admin", 0), 1.0)
         with trio.move_on_after(ADMIN_SECONDS):
-            try:
+            with suppress(*TROUBLES):
                 answer = await client.call(request, AlterPartitionReassignmentsResponse)
                 check(answer.error_code)
-            except TROUBLES:
-                pass
         client.close()
 
     async def _prefer(self, lasts: float) -> None:
         request = ElectLeadersRequest(election_type=0, topic_partitions=None, timeout_ms=2000)
         client = self._cluster.client(Life("admin", 0), 1.0)
         with trio.move_on_after(ADMIN_SECONDS):
-            try:
+            with suppress(*TROUBLES):
                 await client.call(request, ElectLeadersResponse)
-            except TROUBLES:
-                pass
         client.close()

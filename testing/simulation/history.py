@@ -11,14 +11,15 @@ What clients say:
     acked    topic, partition, offset, values       offset is that of the first; null if nobody knows it
     refused  topic, partition, values, why          for good: a producer that does everything right hears no such thing
     began    number, producer, epoch                a transaction
-    ended    number, outcome                        "committed", "aborted" or "unknown"
+    wrote    number, topic, partition, values       in a transaction; said before it is sent
+    ended    number, outcome                        "committed" or "aborted"; what was asked for last may say neither
     read     topic, partition, isolation, found     offsets and values, in the order in which they came
     owns     group, member, generation, partitions  what a member of a group may read from now on
     commits  group, member, partition, offset       acknowledged by the coordinator
     resumes  group, member, partition, offset       where a member was told to go on
 
-What ZooKeeper says: `leads` (topic, partition, leader, epoch, isr), `controller`, `there` and `gone` (a broker).  What the
-plan says: the fault by its name.  What brokers say: `says` (level, text), from warnings on.
+What ZooKeeper says: `leads` (topic, partition, leader, epoch, isr), `controller`, `there` and `gone` (a broker).  What
+the plan says: the fault by its name.  What brokers say: `says` (level, text), from warnings on.
 """
 
 import hashlib

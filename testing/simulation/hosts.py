@@ -2,7 +2,6 @@
 
 import logging
 import random
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 import trio
@@ -70,8 +69,8 @@ class Around(Surroundings):
 
         return link  # type: ignore[return-value]  # it is used as the product's is
 
-    def watch(self, session: Session) -> Awaitable[None]:
-        return trio.sleep_forever()
+    async def watch(self, session: Session) -> None:
+        await trio.sleep_forever()
 
     def met(self, broker: Broker) -> None:
         if self._life.alive:

@@ -10,6 +10,7 @@ Whoever is silent for the time of his session is given up: frozen, cut off, or d
 
 import random
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -348,7 +349,7 @@ class KeeperLink:
         def arrive() -> None:
             if not session.over:
                 done = do(session)
-                self._post(line, lambda: (answer.append(done), told.set()))
+                self._post(line, partial(self._answered, answer, done, told))
 
         keeper.agenda.at(self._sent_until, lambda: self._pass(line, arrive))
         self._waiting[told] = None
@@ -359,6 +360,10 @@ class KeeperLink:
         if not answer:
             raise Broken
         return answer[0]
+
+    def _answered(self, answer: list[Any], done: Any, told: trio.Event) -> None:
+        answer.append(done)
+        told.set()
 
     def _post(self, line: int, hear: Callable[[], object]) -> None:
         """Towards the client, behind all that was posted before."""

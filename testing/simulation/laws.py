@@ -1,8 +1,7 @@
 """What must be so at every moment, whoever has failed: looked at whenever everybody has done what there was to do.
 
 Looking costs little where nothing has changed: of every replica it is known how it was when it was looked at last.
-The numbers are those of the invariants that Kafka's replication is specified by (hachikuji/kafka-specification), and the
-names, too.
+The names are those of the invariants that Kafka's replication is specified by (hachikuji/kafka-specification).
 
 - StrongIsr: below the high watermark of whoever believes to lead, all members of the stored ISR have the same.
 - LeaderInIsr: the ISR is never empty, its members are replicas, and the leader is one of them.  Who is elected was in
@@ -15,17 +14,18 @@ names, too.
 """
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trilogue.broker.cluster.zookeeper import Found
 from trilogue.broker.partitions.partition import Partition
 from trilogue.testing.simulation.mirror import Mirror, common_end, told
+from trilogue.wire.ids import uuid_bytes
 
 if TYPE_CHECKING:
     from trilogue.testing.simulation.cluster import Cluster
 
 Key = tuple[str, int]
-STATE = "/state"
+TOPICS, STATE = "/brokers/topics/", "/state"
 
 
 class Stored(NamedTuple):
@@ -46,6 +46,7 @@ class Laws:
         self.mirrors: dict[tuple[int, Key], Mirror] = {}
         self.stored: dict[Key, Stored] = {}
         self._replicas: dict[Key, tuple[int, ...]] = {}
+        self._ids: dict[str, bytes] = {}
         self._controller_epoch = -1
         self._appended_by: dict[tuple[Key, int], int] = {}
         """Who appended in an epoch of a partition."""
@@ -65,6 +66,8 @@ class Laws:
 
     def heard(self, after: dict[str, Found | None]) -> None:
         for path, node in after.items():
+            if node is None and path.startswith(TOPICS) and "/" not in path.removeprefix(TOPICS):
+                self._forget(path.removeprefix(TOPICS))
             if node is None or node.data is None:
                 continue
             if path == "/controller_epoch":
@@ -77,12 +80,27 @@ class Laws:
                 if path.endswith(STATE):
                     self._partition_changed((parts[3], int(parts[5])), json.loads(node.data))
                 elif len(parts) == 4:
-                    for index, replicas in json.loads(node.data)["partitions"].items():
+                    said = json.loads(node.data)
+                    self._ids[parts[3]] = uuid_bytes(said["topic_id"])
+                    for index, replicas in said["partitions"].items():
                         self._replicas[parts[3], int(index)] = tuple(replicas)
 
-    def _partition_changed(self, key: Key, said: dict[str, object]) -> None:
-        isr, elr = tuple(said["isr"]), tuple(said.get("elr", ()))  # type: ignore[call-overload, arg-type]
-        new = Stored(int(said["leader"]), int(said["leader_epoch"]), isr, elr, tuple(said["isr_epochs"]))  # type: ignore[call-overload]
+    def _forget(self, topic: str) -> None:
+        """It was deleted; another of its name is another."""
+        for known in (self.stored, self._replicas, self.committed):
+            for key in [each for each in known if each[0] == topic]:
+                del known[key]
+        for seen in (self._seen, self.mirrors, self._shown):
+            for place in [each for each in seen if each[1][0] == topic]:
+                del seen[place]
+        self._batches = {place: batch for place, batch in self._batches.items() if place[0][0] != topic}
+        self._appended_by = {place: node for place, node in self._appended_by.items() if place[0][0] != topic}
+        self.forgetful = {place for place in self.forgetful if place[1][0] != topic}
+
+    def _partition_changed(self, key: Key, said: dict[str, Any]) -> None:
+        isr: tuple[int, ...] = tuple(said["isr"])
+        elr: tuple[int, ...] = tuple(said.get("elr", ()))
+        new = Stored(int(said["leader"]), int(said["leader_epoch"]), isr, elr, tuple(said["isr_epochs"]))
         old = self.stored.get(key)
         self.stored[key] = new
         replicas = self._replicas.get(key)
@@ -118,6 +136,8 @@ class Laws:
             if host.broker is None or host.life is None or not host.life.alive:
                 continue
             for key, partition in host.broker.replicas.partitions.items():
+                if partition.topic_id != self._ids.get(key[0]):
+                    continue  # it was deleted, and this broker does not know yet
                 log = partition.log
                 now = (
                     partition.high_watermark,
@@ -197,8 +217,8 @@ class Laws:
                 law = "ValidHighWatermark" if theirs.end < reached else "StrongIsr"
                 self._blame(
                     law,
-                    f"{name(key)}: {node_id} leads in epoch {leader.leader_epoch} with high watermark {reached}; {member}, "
-                    f"in ISR {stored.isr} of epoch {stored.epoch}, has {theirs.end}, the same up to "
+                    f"{name(key)}: {node_id} leads in epoch {leader.leader_epoch} with high watermark {reached}; "
+                    f"{member}, in ISR {stored.isr} of epoch {stored.epoch}, has {theirs.end}, the same up to "
                     f"{common_end(mine, theirs)}",
                 )
 

@@ -1,9 +1,10 @@
 """What every replica's log holds, as far as laws about logs have to know it: batches by offset, epoch and checksum."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from trilogue.storage.log import Log
+from trilogue.wire.records import Batch, Header
 
 
 class Entry(NamedTuple):
@@ -20,6 +21,7 @@ class Mirror:
         self.entries: list[Entry] = []
         self._prefixes: dict[int, int] = {0: 0}
         """By offset."""
+        self._looked_at: tuple[int, int | None] = (-1, None)
 
     @property
     def end(self) -> int:
@@ -35,37 +37,37 @@ class Mirror:
 
     def update(self, log: Log) -> list[Entry]:
         """Look at the log again, and answer what is new in it."""
+        now = log.end_offset, log.latest_epoch
+        if now == self._looked_at:
+            return []
+        self._looked_at = now
+        while self.entries and self.entries[-1].next > log.end_offset:
+            self._forget_last()
+        found: Iterator[Batch] = iter(())
         while self.entries:
             last = self.entries[-1]
-            if last.next <= log.end_offset:
-                first = next(iter(log.batches(last.base)), None)
-                if first is not None and same(first.header, last):
-                    break
-            self.entries.pop()
-            del self._prefixes[last.next]
-        new = []
-        for batch in log.batches(self.end) if log.end_offset > self.end else ():
-            header = batch.header
-            before = self._prefixes[self.end]
-            entry = Entry(
-                header.base_offset,
-                header.next_offset,
-                header.partition_leader_epoch,
-                header.crc,
-                hash((before, header.base_offset, header.partition_leader_epoch, header.crc)),
-            )
-            self.entries.append(entry)
-            self._prefixes[entry.next] = entry.prefix
-            new.append(entry)
-        return new
+            found = log.batches(last.base)
+            first = next(found, None)
+            if first is not None and same(first.header, last):
+                break
+            self._forget_last()
+        else:
+            found = log.batches(0)
+        return [self._add(batch.header) for batch in found]
+
+    def _forget_last(self) -> None:
+        del self._prefixes[self.entries.pop().next]
+
+    def _add(self, header: Header) -> Entry:
+        base, epoch, crc = header.base_offset, header.partition_leader_epoch, header.crc
+        entry = Entry(base, header.next_offset, epoch, crc, hash((self._prefixes[self.end], base, epoch, crc)))
+        self.entries.append(entry)
+        self._prefixes[entry.next] = entry.prefix
+        return entry
 
 
-def same(header: object, entry: Entry) -> bool:
-    return (
-        header.base_offset == entry.base  # type: ignore[attr-defined]
-        and header.partition_leader_epoch == entry.epoch  # type: ignore[attr-defined]
-        and header.crc == entry.crc  # type: ignore[attr-defined]
-    )
+def same(header: Header, entry: Entry) -> bool:
+    return (header.base_offset, header.partition_leader_epoch, header.crc) == (entry.base, entry.epoch, entry.crc)
 
 
 def common_end(one: Mirror, other: Mirror) -> int:

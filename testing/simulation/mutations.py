@@ -4,6 +4,7 @@ Each is a law of replication that is left out (part by part of what Kafka's own 
 another function in the place of one.
 """
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ from unittest.mock import patch
 
 import trio
 
-from trilogue.broker import server
+from trilogue.broker import membership, server
 from trilogue.broker.cluster import decisions
 from trilogue.broker.cluster.controller import Controller
 from trilogue.broker.cluster.image import BrokerInfo, PartitionState, state_path
@@ -24,7 +25,7 @@ from trilogue.broker.partitions.fetcher import Fetcher
 from trilogue.broker.partitions.in_sync import InSync
 from trilogue.broker.partitions.partition import NO_EPOCH, Partition
 from trilogue.broker.security.brokers import Identity
-from trilogue.storage import log, replay
+from trilogue.storage import recovery, replay
 from trilogue.storage.log import Log
 from trilogue.wire.errors import BrokerError, ErrorCode
 
@@ -60,16 +61,29 @@ def mutated(name: str | None) -> Iterator[None]:
 
 
 @mutation(
-    "min ISR checked once", "what was appended is acknowledged though the ISR has shrunk below min.insync.replicas"
+    "min ISR checked once",
+    "the ISR has to be large enough when something is appended, and not when it counts as committed",
 )
 def _() -> Parts:
-    def is_safe(self: Partition, offset: int, epoch: int) -> bool:
-        self.check_leader()
-        if epoch < self.leads_since:
-            raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another broker has led")
-        return self.high_watermark >= offset
+    advance, is_safe, too_few = Partition._advance, Partition.is_safe, Partition.too_few
+    overlooked = [False]
 
-    return [(Partition, "is_safe", is_safe)]
+    def enough(self: Partition) -> bool:
+        return not overlooked[0] and too_few.__get__(self)
+
+    def advancing(self: Partition, size: int = 0) -> None:
+        overlooked[0] = True
+        advance(self, size)
+        overlooked[0] = False
+
+    def safe(self: Partition, offset: int, epoch: int) -> bool:
+        overlooked[0] = True
+        try:
+            return is_safe(self, offset, epoch)
+        finally:
+            overlooked[0] = False
+
+    return [(Partition, "too_few", property(enough)), (Partition, "_advance", advancing), (Partition, "is_safe", safe)]
 
 
 @mutation(
@@ -300,11 +314,25 @@ def _() -> Parts:
 
 @mutation("a part is waited for for ever", "who registers waits for its part even if its session has ended meanwhile")
 def _() -> Parts:
-    async def until(self: Member, epoch: int) -> None:
+    async def knows(self: Member, session_epoch: int, broker_epoch: int) -> bool:
         view, node_id = self._broker.view, self._broker.node_id
-        await view.until(lambda image: image.controller != -1 and knows_its_part(node_id, image))
+        await view.until(lambda image: image.controller != -1 and knows_its_part(node_id, broker_epoch, image))
+        return True
 
-    return [(Member, "_until_it_knows_its_part", until)]
+    return [(Member, "_knows_its_part", knows)]
+
+
+@mutation("a part of a run before", "who registers takes the part that a run before it had for its own, and leads on")
+def _() -> Parts:
+    def knows(node_id: int, epoch: int, image: Any) -> bool:
+        me = image.brokers.get(node_id)
+        return me is not None and all(
+            state.leader != node_id or state.leader_broker_epoch == me.epoch
+            for topic in image.topics.values()
+            for state in topic.partitions
+        )
+
+    return [(membership, "knows_its_part", knows)]
 
 
 @mutation("the end of a run before", "who ends before it is registered says that the run before it ended in order")
@@ -375,12 +403,12 @@ def _() -> Parts:
 
 @mutation("holes are overlooked", "a log that has lost the end of a segment goes on with the next")
 def _() -> Parts:
-    real = log.load
+    real = recovery.load
 
     def load(path: str, config: Any, *given: Any) -> Any:
-        return real(path, config._replace(compact=True), *given)
+        return real(path, dataclasses.replace(config, compact=True), *given)
 
-    return [(log, "load", load)]
+    return [(recovery, "load", load)]
 
 
 @mutation("markers end nothing", "who reads what is committed is shown what was aborted, and what is not decided")

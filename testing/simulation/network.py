@@ -1,9 +1,9 @@
 """A network of hosts: connections that keep the order of what is sent over each, and nothing else.
 
 Every piece of data is on its way for a while of its own, so of two connections either may be the quicker.  A direction
-between two hosts can be cut: what is sent stays where it is until that is healed, as TCP goes on trying.  It can be slow.
-A connection can be lost, and what is on its way with it.  A host whose process dies resets its connections, unless it
-went down itself: then nobody hears of that before it is back.
+between two hosts can be cut: what is sent stays where it is until that is healed, as TCP goes on trying.  It can be
+slow.  A connection can be lost, and what is on its way with it.  A host whose process dies resets its connections,
+unless it went down itself: then nobody hears of that before it is back.
 """
 
 import random
@@ -137,7 +137,7 @@ class Network:
         there, back = (life.host, address.host), (address.host, life.host)
         with trio.move_on_at(deadline):
             await trio.sleep(self._delay(there, 0))
-            while there in self._cut or back in self._cut:
+            while there in self._cut or back in self._cut:  # noqa: ASYNC110  it is time that is simulated
                 await trio.sleep(0.2)  # a lost SYN is sent again
             await trio.sleep(self._delay(back, 0))
             door = self._doors.get(address)

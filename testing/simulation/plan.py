@@ -19,6 +19,7 @@ SETTINGS = {
     "replica.fetch.backoff.ms": "100",
     "replica.socket.timeout.ms": "2000",
     "replica.high.watermark.checkpoint.interval.ms": "1000",
+    "log.cleaner.backoff.ms": "1000000000",
     "leader.imbalance.check.interval.seconds": "5",
     "default.replication.factor": "3",
     "min.insync.replicas": "2",
@@ -64,6 +65,9 @@ class Plan(NamedTuple):
     seconds: float
     """For so long things go wrong."""
     settings: dict[str, str]
+    """Of brokers."""
+    configs: dict[str, str]
+    """Of the topics that clients write to."""
     parties: tuple[Party, ...]
     faults: tuple[Fault, ...]
 
@@ -73,6 +77,7 @@ class Plan(NamedTuple):
                 "seed": self.seed,
                 "seconds": self.seconds,
                 "settings": self.settings,
+                "configs": self.configs,
                 "parties": [each._asdict() for each in self.parties],
                 "faults": [each._asdict() for each in self.faults],
             }
@@ -83,18 +88,18 @@ class Plan(NamedTuple):
         said = json.loads(text)
         parties = tuple(Party(**each) for each in said["parties"])
         faults = tuple(Fault(**{**each, "of": tuple(each["of"])}) for each in said["faults"])
-        return cls(said["seed"], said["seconds"], said["settings"], parties, faults)
+        return cls(said["seed"], said["seconds"], said["settings"], said["configs"], parties, faults)
 
 
 def plan_of(seed: int) -> Plan:
     chance = random.Random(f"plan {seed}")
     seconds = chance.choice((6.0, 8.0, 12.0))
-    settings = {**SETTINGS}
+    configs = {}
     if chance.random() < 0.3:
-        settings["log.roll.ms"] = "1500"
+        configs["segment.ms"] = "1500"
     if chance.random() < 0.3:
-        settings["log.flush.interval.messages"] = chance.choice(("1", "5"))
-    return Plan(seed, seconds, settings, parties_of(chance), faults_of(chance, seconds))
+        configs["flush.messages"] = chance.choice(("1", "5"))
+    return Plan(seed, seconds, SETTINGS, configs, parties_of(chance), faults_of(chance, seconds))
 
 
 def parties_of(chance: random.Random) -> tuple[Party, ...]:
@@ -139,12 +144,17 @@ KINDS = {
 }
 """How often each is drawn, against the others."""
 
+PARTINGS = 0.3
+"""So many seeds are about logs that part."""
+
 
 def faults_of(chance: random.Random, seconds: float) -> tuple[Fault, ...]:
     """A seed has a taste for some kinds: what comes together by chance alone comes together seldom."""
+    if chance.random() < PARTINGS:
+        return partings(chance, seconds)
     kinds = chance.sample(list(KINDS), chance.choice((2, 3, 5, len(KINDS))))
     count = chance.choice((1, 2, 4, 6, 9))
-    found = []
+    found: list[Fault] = []
     for _ in range(count):
         kind = chance.choices(kinds, [KINDS[each] for each in kinds])[0]
         at = round(chance.random() * seconds, 3)
@@ -152,6 +162,33 @@ def faults_of(chance: random.Random, seconds: float) -> tuple[Fault, ...]:
             at = round(min(seconds, found[-1].at + chance.random() * 0.6), 3)  # hard on the heels of another
         found.append(fault_of(chance, kind, at))
     return tuple(sorted(found))
+
+
+def partings(chance: random.Random, seconds: float) -> tuple[Fault, ...]:
+    """Leaders that others do not hear, or late, write what nobody else has, and then another leads: where logs part."""
+    found: list[Fault] = []
+    at = chance.random()
+    while at < seconds - 1:
+        one, other = chance.sample(range(1, BROKERS + 1), 2)
+        lasts = round(0.3 + chance.random() * 2.5, 3)
+        way = chance.choice(("alone", "alone", "both ways", "one way", "slow"))
+        if way == "slow":
+            found.append(Fault(round(at, 3), "slow", lasts, (other, one, chance.choice((200, 1000)))))
+        else:
+            found.append(Fault(round(at, 3), "cut", lasts, (way, one, other)))
+        for _ in range(chance.choice((1, 1, 2))):
+            then = round(at + chance.random() * (lasts + 0.3), 3)
+            kind = chance.choice(("kill", "expire", "keeper cut", "freeze", "stop", "prefer", "move", "power", "lose"))
+            found.append(fault_of(chance, kind, then)._replace(of=of_that(chance, kind, one)))
+        at += lasts + chance.random() * 2
+    return tuple(sorted(each for each in found if each.at < seconds))
+
+
+def of_that(chance: random.Random, kind: str, node_id: int) -> tuple[Any, ...]:
+    """A fault of this kind that concerns one broker, mostly."""
+    if chance.random() < 0.2 or kind in ("prefer", "move", "lose"):
+        return fault_of(chance, kind, 0).of
+    return (node_id,)
 
 
 def fault_of(chance: random.Random, kind: str, at: float) -> Fault:

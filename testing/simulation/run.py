@@ -114,7 +114,7 @@ class Story:
         for host in cluster.hosts.values():
             host.start()
         topics = {TOPIC, *(TRANSACTIONAL for each in self._plan.parties if each.kind == "transactional")}
-        if not await make_topics(cluster, sorted(topics)):
+        if not await make_topics(cluster, sorted(topics), self._plan.configs):
             return
         parties = [party_of(cluster, each) for each in self._plan.parties]
         faults = Faults(cluster, laws, parties)
@@ -152,10 +152,14 @@ def quiet() -> Iterator[None]:
         logger.handlers[:] = handlers
 
 
-async def make_topics(cluster: Cluster, names: list[str]) -> bool:
+async def make_topics(cluster: Cluster, names: list[str], configs: dict[str, str]) -> bool:
     client = cluster.client(Life("admin", 0), 2.0)
     Topic = CreateTopicsRequest.Topic
-    topics = [Topic(name=each, num_partitions=PARTITIONS, replication_factor=BROKERS) for each in names]
+    given = [Topic.Config(name=key, value=value) for key, value in configs.items()]
+    topics = [
+        Topic(name=each, num_partitions=PARTITIONS, replication_factor=BROKERS, assignments=[], configs=given)
+        for each in names
+    ]
     with trio.move_on_after(BEGIN_SECONDS):
         while True:
             try:

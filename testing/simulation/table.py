@@ -43,7 +43,8 @@ def first_seed(name: str, last: int, workers: int) -> Row:
 def written(page: str, rows: list[Row]) -> str:
     """The page with these rows in place of those of the same names; others stay."""
     known = {
-        row.split(" | ")[0].strip("| "): row for row in re.findall(r"^\| (?!---|mutation).*$", between(page), re.M)
+        row.split(" | ")[0].strip("| "): row
+        for row in re.findall(r"^\| (?!---|mutation).*$", between(page), re.MULTILINE)
     }
     known |= {row.name: str(row) for row in rows}
     lines = ["| mutation | what is not so any more | first seed, and the law it breaks |", "| --- | --- | --- |"]

@@ -13,7 +13,8 @@ def transcript(outcome: Outcome, *, every: bool = False) -> Iterator[str]:
     """`every`: all events, and not only those that tell the story."""
     plan = outcome.plan
     yield f"seed {plan.seed}: {'; '.join(map(str, outcome.violations)) or 'nothing is wrong'}"
-    yield f"  {len(plan.parties)} clients ({', '.join(each.name for each in plan.parties)}), {plan.seconds:g} s of faults:"
+    names = ", ".join(each.name for each in plan.parties)
+    yield f"  {len(plan.parties)} clients ({names}), {plan.seconds:g} s of faults:"
     for fault in plan.faults:
         yield f"    {fault}"
     if every:

@@ -1,5 +1,5 @@
-"""An idempotent producer with acks=all: several batches on their way to each partition, sent again in their order and as
-they were until each of them is acknowledged."""
+"""An idempotent producer with acks=all: several batches on their way to each partition, sent again in their order and
+as they were until each of them is acknowledged."""
 
 from collections import deque
 from typing import TYPE_CHECKING, Any
