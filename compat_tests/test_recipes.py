@@ -1,7 +1,9 @@
 """The recipes of docs/testing.md with clients of other languages, where they have something of their own to show.
 
-They are the programs of the compatibility suite; here they meet faults.
+They meet faults here, which only brokers for tests have: whatever the suite's target, these are of this process.
 """
+
+import time
 
 import clients
 import jars
@@ -10,9 +12,6 @@ import pytest
 from compat_tests.program import Program, Record, Refused
 from compat_tests.running import missing_tool
 from trilogue.testing import Broker, Cluster
-from trilogue.testing.tests.test_time import until
-
-pytestmark = pytest.mark.slow
 
 JAVA, NODE, GO = "java-4.4.0", "kafkajs", "sarama"
 EVERY = pytest.mark.parametrize("name", [pytest.param(JAVA, marks=pytest.mark.java), NODE, GO])
@@ -36,6 +35,12 @@ def program(tmp_path):
     yield start
     for each in running:
         each.close()
+
+
+def until(look, seconds=30):
+    deadline = time.monotonic() + seconds
+    while not look():
+        assert time.monotonic() < deadline
 
 
 def end(broker, topic="orders"):
