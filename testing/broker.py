@@ -30,7 +30,7 @@ BY_TASKS = "this broker belongs to tasks: use what `async with Broker() as broke
 TWICE = "this broker is running already: `with` it once, and make another `Broker()` for a second one"
 
 
-class Place:
+class Reachable:
     """Where a running broker is, and what can be had of it without waiting."""
 
     @property
@@ -56,8 +56,8 @@ class Place:
         return f"{self.host}:{self.port}"
 
 
-class Way(Protocol):
-    """Into the loop that a broker lives in."""
+class Asking(Protocol):
+    """How the loop is asked that a broker lives in."""
 
     async def ask(self, work: Callable[[], Awaitable[None]]) -> None: ...
 
@@ -87,11 +87,11 @@ class Elsewhere:
         return self._kept.do(work)
 
 
-class AsyncBroker(Place):
+class AsyncBroker(Reachable):
     """A broker for tasks, of trio's or of asyncio's: what `async with Broker()` gives."""
 
-    def __init__(self, inside: Running, way: Way) -> None:
-        self._inside, self._way = inside, way
+    def __init__(self, inside: Running, asking: Asking) -> None:
+        self._inside, self._asking = inside, asking
         self.faults, self.history = inside.faults, inside.history
 
     @property
@@ -100,7 +100,7 @@ class AsyncBroker(Place):
 
     async def reset(self) -> None:
         """All topics, groups, sessions, faults and what was recorded are gone, and the clock shows the time again."""
-        await self._way.ask(self._inside.reset)
+        await self._asking.ask(self._inside.reset)
 
     def advance(self, seconds: float, *, grace: float | None = None) -> None:
         """So much time passes at once: for records and retention, for sessions, rebalances, transactions and offsets.
@@ -108,18 +108,18 @@ class AsyncBroker(Place):
         Members of groups that are alive stay: whose session is over by that is put out only if it is not heard from
         for `grace` seconds, a bit more than heartbeats take unless said; with 0 nobody is waited for.
         """
-        self._way.do(partial(self._inside.advance, seconds, grace))
+        self._asking.do(partial(self._inside.advance, seconds, grace))
 
     async def run_retention(self) -> None:
         """Delete now what is too old or too much, by the topics' settings; and forget producers that are silent."""
-        await self._way.ask(self._inside.run_retention)
+        await self._asking.ask(self._inside.run_retention)
 
     async def run_compaction(self) -> None:
         """Compact now all that topics with `cleanup.policy=compact` have: of each key the last value is left."""
-        await self._way.ask(self._inside.run_compaction)
+        await self._asking.ask(self._inside.run_compaction)
 
 
-class Broker(Place):
+class Broker(Reachable):
     """Settings by Kafka's names, in a mapping or as keywords: `Broker({"num.partitions": 3})`,
     `Broker(num_partitions=3)`.  The port is any that is free, unless `port` says which.  `history` records what
     clients send, from the first request on."""

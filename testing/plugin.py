@@ -87,7 +87,8 @@ def started_for(request: pytest.FixtureRequest) -> "Broker":
 def trilogue(request: pytest.FixtureRequest) -> "Iterator[Broker]":
     """A broker that speaks Kafka's protocol, of this test's own; `trilogue.bootstrap` is where.
 
-    Settings: `@pytest.mark.trilogue(num_partitions=3)`.  Has `reset`, `advance`, `run_retention`, `run_compaction`.
+    Settings: `@pytest.mark.trilogue(num_partitions=3)`.  Has `faults`, `history`, `reset`, `advance`,
+    `run_retention`, `run_compaction`.
     """
     with started_for(request) as broker:
         yield broker

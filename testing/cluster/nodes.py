@@ -161,9 +161,14 @@ class Nodes:
             return
         broker = life.server.broker
         before = broker.image.brokers.get(node_id)
+
+        def is_back() -> bool:
+            me = life.image.brokers.get(node_id)
+            return me is not None and me != before and knows_its_part(node_id, me.epoch, life.image)
+
         life.session.wake()
         with in_time(f"broker {node_id} is not taken in again"):
-            await until(lambda: knows_its_part(node_id, life.image) and life.image.brokers.get(node_id) != before)
+            await until(is_back)
         broker.followers.go_on()
         life.watch.trouble.woken = None
         woken.set()

@@ -6,6 +6,7 @@ that is `network/connection.py`, which is the product's own, as is `network/park
 
 import logging
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from math import inf
 
@@ -53,6 +54,7 @@ class Serving:
     def __init__(self, broker: Broker, nursery: trio.Nursery, network: Network, life: Life) -> None:
         self._broker, self._nursery, self._network, self._life = broker, nursery, network, life
         self._listeners: list[Listener] = []
+        self._kind: type[Connection] = Connection
         self._guests: dict[Guest, None] = {}
         self._spares = Spares()
         self._buffer = memoryview(bytearray(128 << 10))
@@ -82,6 +84,16 @@ class Serving:
     async def sweep(self) -> None:
         await trio.sleep_forever()
 
+    def serve_with(self, kind: type[Connection]) -> None:
+        for guest in self._guests:
+            guest.connection.__class__ = kind
+        self._kind = kind
+
+    def hang_up(self, which: Callable[[Peer], bool]) -> None:
+        for guest in list(self._guests):
+            if which(guest.connection.peer):
+                self._close(guest)
+
     def stop_listening(self) -> None:
         for each in self._listeners:
             self._network.stop_listening(Address(each.host, each.port))
@@ -94,7 +106,7 @@ class Serving:
 
     def _welcome(self, listener: Listener, end: End) -> None:
         peer = Peer(listener.name, end.other.life.host, (listener.host, listener.port))
-        guest = Guest(end, Connection(self._broker, peer, self._spares))
+        guest = Guest(end, self._kind(self._broker, peer, self._spares))
         guest.connection.wake = partial(self._parking.wake, guest)
         self._guests[guest] = None
         end.told = partial(self._come, guest)

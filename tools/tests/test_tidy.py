@@ -28,6 +28,8 @@ MAY_IMPORT = {
     "compat_tests/differential": {"compat_tests", "wire", *CLIENTS},
     # No stock client leaves a transaction hanging: that batch is made by hand.
     "compat_tests/test_group_tools.py": {"compat_tests", "wire", "client", *CLIENTS},
+    # Faults are what brokers for tests have, and no other.
+    "compat_tests/test_recipes.py": {"compat_tests", "testing", *CLIENTS},
     # Nor does any ask for what these ask for, of one broker and no other.
     "compat_tests/inquiry.py": {"compat_tests", "wire", "client", *CLIENTS},
     "compat_tests/membership.py": {"compat_tests", "wire", "client", *CLIENTS},
