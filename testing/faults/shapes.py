@@ -17,10 +17,10 @@ TOPIC, TOPIC_ID, NAME = {"topic", "topic_name"}, "topic_id", "name"
 """`name` is a topic's in what is called `Topic`, and in lists of answers that have error codes."""
 PARTITION = {"index", "partition", "partition_index", "partition_id"}
 GROUP, TRANSACTION = {"group_id"}, {"transactional_id", "v3_and_below_transactional_id"}
-KEY, KEY_TYPE, KEYS = "key", "key_type", "coordinator_keys"
+KEY, KEYS = "key", "coordinator_keys"
 """FindCoordinator's: what is looked for is a group, or a transactional id."""
 OF_GROUP = 0
-RESOURCE, RESOURCE_TYPE = "resource_name", "resource_type"
+RESOURCE = "resource_name"
 TOPIC_RESOURCE, GROUP_RESOURCE = 2, 32
 MEMBER = "member_id"
 
