@@ -210,7 +210,8 @@ class Partition:
                 bell.grow(self, size)
             if self._stable_bells:
                 self._advance_stable(before, size)
-            self._tell_replicas()
+            if self._replica_bells:
+                self._tell_replicas()
             while self._when_committed and self._when_committed[0][0] <= reached:
                 heappop(self._when_committed)[2]()
 
