@@ -22,6 +22,7 @@ run: $(RUN)     ## start the broker on 127.0.0.1:9092
 test: $(READY) lint  ## the whole test suite; parts that need Java or Docker say so where those are missing
 	$(BIN)/python -m pytest
 	$(MAKE) test-reduced
+	$(MAKE) simulate
 
 check: $(READY) lint  ## what to run before every commit: format, lint, types and the quick tests
 	$(BIN)/python -m pytest $(QUICK)
