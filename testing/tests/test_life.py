@@ -11,13 +11,8 @@ import pytest
 import trio
 
 from trilogue.broker.network.listeners import CannotStart
-from trilogue.testing import Broker, NotRunning, unique_name
-from trilogue.testing.settings import MEMORY
+from trilogue.testing import Broker, NotRunning, settings, unique_name
 from trilogue.testing.tests.test_broker import consume, produce, topics
-
-
-def folders():
-    return {name for name in os.listdir(MEMORY) if name.startswith("trilogue-")} if os.path.isdir(MEMORY) else set()
 
 
 def test_a_broker_can_be_started_again_and_is_new_then():
@@ -28,13 +23,13 @@ def test_a_broker_can_be_started_again_and_is_new_then():
         assert topics(broker) == []
 
 
-def test_a_broker_that_runs_is_not_started_a_second_time():
-    before = folders()
+def test_a_broker_that_runs_is_not_started_a_second_time(monkeypatch, tmp_path):
+    monkeypatch.setattr(settings, "MEMORY", str(tmp_path))
     with Broker() as broker:
         with pytest.raises(RuntimeError, match=r"running already.*another `Broker\(\)`"):
             broker.__enter__()
         produce(broker, "orders", b"still there")
-    assert folders() <= before
+    assert os.listdir(tmp_path) == []
 
 
 def test_start_and_stop_for_those_who_have_no_with():
