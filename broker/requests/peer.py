@@ -1,6 +1,7 @@
 """Who is asking."""
 
 from trilogue.broker.security.brokers import Exchange, Identity
+from trilogue.broker.security.principals import ANONYMOUS, Principal
 
 
 class Hangup(Exception):
@@ -25,7 +26,7 @@ class Peer:
 
     def __init__(self, listener: str, host: str, local: tuple[str, int]) -> None:
         self.listener, self.host, self.local = listener, host, local
-        self.principal = "User:ANONYMOUS"
+        self.principal: Principal = ANONYMOUS
         self.broker: Identity | None = None
         """Which broker of the cluster it is, if it has proven that."""
         self.exchange: Exchange | None = None
