@@ -52,6 +52,8 @@ KNOWS_ZSTD = 7
 KNOWS_ABORTABLE = 11
 ADDS = 12
 """From this version on, writing in a transaction adds the partition to it."""
+GENERATION_1, GENERATION_2 = 1, 2
+"""Of transactions."""
 MAGIC_AT = LOG_OVERHEAD + 4
 SILENT = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE)
 """Refusals of a batch that do not tell where the log begins; the others do."""
@@ -83,20 +85,37 @@ class Long(NamedTuple):
 
 
 def from_template(broker: Broker, template: ProduceTemplate, correlation_id: int, peer: Peer) -> Result | bytearray:
-    """One batch for one partition, in a request that differs from one before in nothing but its records."""
+    """One batch for one partition, in a request that differs from one before in nothing but its records.
+
+    What goes well is done here, in as few steps as there may be.  What is refused has changed nothing: `write` refuses
+    it again, and says why.
+    """
     request, data = template.request, template.data
+    acks, records = request.acks, data.records
     try:
-        if is_transactional(data.records):
+        if is_transactional(records):
             return transactional(broker, request, peer)  # which has no transactional id, and is refused
-        waiting: list[Waiting] = []
-        done = append(broker, request, template.topic, data, peer, broker.clock(), waiting, None)
-    except TakesLong:
-        return write(broker, own(request), peer)  # and will say so again, but not of what is used for the next request
+        if not records or not -1 <= acks <= 1:
+            return write(broker, own(request), peer)
+        partition = find(broker, template.topic, data.index, peer)
+        now_ms = broker.clock()
+        try:
+            base, last, time, start, _ = partition.append(
+                records, now_ms, acks, GENERATION_2 if peer.version >= ADDS else GENERATION_1, broker.turns.room
+            )
+        except OSError as error:
+            broker.replicas.failed(partition, error)
+            return refuse_all(request, BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)), peer)
+        safe = (acks != -1 or partition.is_committed(last + 1)) and not partition.log.must_flush(now_ms)
+        if safe and acks:
+            return template.answer(correlation_id, base, time, start)
+    except (TakesLong, BrokerError, MalformedMessage):
+        return write(broker, own(request), peer)  # not of the buffer, which is used for the next request
     finally:
         data.records = None  # the buffer is not ours
-    if waiting or done.error_code or not request.acks:
-        return respond(broker, request, [topic_answer(template.topic, [done])], waiting, peer)
-    return template.answer(correlation_id, done.base_offset, done.log_append_time_ms, done.log_start_offset)
+    answer = Answer(index=data.index, base_offset=base, log_append_time_ms=time, log_start_offset=start)
+    waiting = [] if safe else [(answer, partition, last + 1, partition.leader_epoch)]
+    return respond(broker, request, [topic_answer(template.topic, [answer])], waiting, peer)
 
 
 def own(request: ProduceRequest) -> ProduceRequest:
@@ -310,15 +329,11 @@ def append(
         if not records or (peer.version < KNOWS_ZSTD and checked is None):
             records = batch(records, peer.version, log.config)
         start = log.start_offset
-        generation = 2 if peer.version >= ADDS else 1
+        generation = GENERATION_2 if peer.version >= ADDS else GENERATION_1
         if checked is None:
-            appended = partition.append(
-                records, now_ms, acks=request.acks, transaction_version=generation, room=broker.turns.room
-            )
+            appended = partition.append(records, now_ms, request.acks, generation, broker.turns.room)
         else:
-            appended = partition.append(
-                records, now_ms, acks=request.acks, transaction_version=generation, checked=checked[id(data)]
-            )
+            appended = partition.append(records, now_ms, request.acks, generation, checked=checked[id(data)])
         answer.base_offset, last, answer.log_append_time_ms, answer.log_start_offset, _ = appended
         if (request.acks == -1 and not partition.is_committed(last + 1)) or log.must_flush(now_ms):
             waiting.append((answer, partition, last + 1, partition.leader_epoch))

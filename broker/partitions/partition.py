@@ -247,18 +247,18 @@ class Partition:
         self,
         records: memoryview,
         now_ms: int,
-        *,
         acks: int = -1,
-        origin: Origin = Origin.CLIENT,
-        verified: bool = True,
         transaction_version: int = 1,
         room: bytearray | None = None,
+        *,
+        origin: Origin = Origin.CLIENT,
+        verified: bool = True,
         checked: LogConfig | None = None,
     ) -> AppendResult:
         """Append as leader.  With acks -1 too few replicas in sync are a reason to write nothing."""
         if not self.leads:
             self.check_leader()
-        if acks == -1 and self.too_few:
+        if acks == -1 and not self._alone and self.too_few:
             problem = f"{len(self.state.isr)} replicas in sync, {self.min_isr} needed for {self.topic}-{self.index}"
             raise BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS, problem)
         result = self.log.append_as_leader(
