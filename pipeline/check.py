@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from trilogue.pipeline import decode, plan, source
+from trilogue.pipeline import decode, plan, source, tables
 from trilogue.pipeline.checkpoint import DEAD_LETTERS, ROWS, Checkpoint, Identity, Offsets, settle
 from trilogue.pipeline.cluster import Cluster
 from trilogue.pipeline.errors import PipelineError
@@ -31,6 +31,8 @@ class Report:
     """What would run: a word and what there is to say about it."""
     identity: Identity | None = None
     plan: Plan | None = None
+    fits: tables.Fits = field(default_factory=dict)
+    """How rows are written to the tables that are there."""
 
     def say(self, word: str, text: str) -> None:
         self.facts.append((word, text))
@@ -60,6 +62,9 @@ def examine(session: "SparkSession", pipeline: Pipeline) -> Report:
         newest = tails(first, last)
         report.identity = with_schemas(session, pipeline, own, newest, report)
         report.plan = plan.build(session, pipeline, report.identity.schemas)
+        report.fits, unfit = tables.fits(session, pipeline, files, report.plan.good)
+        report.problems += unfit
+        report.facts += [("tables", line) for line in tables.in_words(report.fits)]
         look_at_sample(session, pipeline, {topic: newest[topic] for topic in own}, report)
     explain(pipeline, report)
     return report

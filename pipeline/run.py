@@ -64,7 +64,7 @@ class Running:
         self._checkpoint = Checkpoint(self._files, pipeline.checkpoint)
         assert report.identity is not None
         assert report.plan is not None
-        self._identity, self._plan = report.identity, report.plan
+        self._identity, self._plan, self._fits = report.identity, report.plan, report.fits
         self._writers: list[sinks.Writer] = []
 
     # -- queries -------------------------------------------------------------------------------
@@ -114,7 +114,9 @@ class Running:
             settled = self._identity if known is None or known.id == self._identity.id else known
             if settled != known:
                 self._checkpoint.write(settled)
-            self._writers = sinks.opened(self._pipeline, self._files, settled.id, self._say)
+            self._writers = sinks.opened(self._pipeline, self._files, settled.id, self._fits, self._say)
+            for writer in self._writers:
+                writer.prepare(self._session)
             if metrics_at is not None:
                 port = stack.enter_context(metrics.serving(*metrics_at, self._totals.text))
                 self._say(f"metrics at http://{metrics_at[0]}:{port}/metrics")

@@ -8,51 +8,65 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from trilogue.pipeline.evolution import Fit
 from trilogue.pipeline.files import Files
 from trilogue.pipeline.model import AnySink, Compaction, Console, Delta, Parquet, Pipeline, Topic
 from trilogue.pipeline.source import connection
 from trilogue.pipeline.table import ParquetTable
+from trilogue.pipeline.tables import Fits, change_delta, fitting, parquet_as, visible
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class Writer(Protocol):
+    def prepare(self, session: "SparkSession") -> None:
+        """Before the first batch: make what is there fit for what comes."""
+
     def write(self, batch: "DataFrame", number: int) -> None: ...
 
 
-def visible(batch: "DataFrame") -> list[str]:
-    """The columns that are written: all but those that begin with an underscore."""
-    return [name for name in batch.columns if not name.startswith("_")]
-
-
-def opened(pipeline: Pipeline, files: Files, owner: str, say: Callable[[str], None]) -> list[Writer]:
+def opened(pipeline: Pipeline, files: Files, owner: str, fits: Fits, say: Callable[[str], None]) -> list[Writer]:
     """Writers of all sinks.  Tables finish what their last writer had decided."""
-    return [writer(pipeline, sink, files, owner, say) for sink in pipeline.sinks]
+    return [writer(pipeline, sink, files, owner, fits, say) for sink in pipeline.sinks]
 
 
-def writer(pipeline: Pipeline, sink: AnySink, files: Files, owner: str, say: Callable[[str], None]) -> Writer:
+def writer(
+    pipeline: Pipeline, sink: AnySink, files: Files, owner: str, fits: Fits, say: Callable[[str], None]
+) -> Writer:
     if isinstance(sink, Parquet):
-        return ParquetWriter(sink, pipeline.place(sink.path), files, owner, say)
+        path = pipeline.place(sink.path)
+        return ParquetWriter(sink, path, files, owner, fits.get(path), say)
     if isinstance(sink, Delta):
         path = pipeline.place(sink.path)
-        return UpsertWriter(sink, path, owner) if sink.key else DeltaWriter(sink, path, owner)
+        return (UpsertWriter if sink.key else DeltaWriter)(sink, path, owner, fits.get(path))
     if isinstance(sink, Topic):
         return TopicWriter(sink, connection(pipeline.source))
     return ConsoleWriter(sink)
 
 
 class ParquetWriter:
-    def __init__(self, sink: Parquet, path: str, files: Files, owner: str, say: Callable[[str], None]) -> None:
-        self._sink, self._path, self._say = sink, path, say
-        self._table = ParquetTable(files, path, owner)
+    def __init__(
+        self, sink: Parquet, path: str, files: Files, owner: str, fit: Fit | None, say: Callable[[str], None]
+    ) -> None:
+        self._sink, self._path, self._fit, self._say = sink, path, fit, say
+        self._table = ParquetTable(files, path, owner, fit.schema if fit else None)
         self._table.open()
 
-    def write(self, batch: "DataFrame", number: int) -> None:
-        columns = visible(batch)
+    def prepare(self, session: "SparkSession") -> None:
+        if self._fit is None or not self._fit.widened:
+            return
+        widened, partition_by = self._fit.widened, self._sink.partition_by
 
         def stage(folder: str) -> None:
-            batch.select(*columns).write.partitionBy(*self._sink.partition_by).parquet(folder)
+            parquet_as(session, self._path, widened).write.partitionBy(*partition_by).parquet(folder)
+
+        self._say(f"{self._path}: all files are written anew, for {', '.join(widened)}")
+        self._table.write_anew(stage)
+
+    def write(self, batch: "DataFrame", number: int) -> None:
+        def stage(folder: str) -> None:
+            fitting(batch, self._fit).write.partitionBy(*self._sink.partition_by).parquet(folder)
 
         touched = self._table.add(number, stage) or set()
         if isinstance(self._sink.compact, Compaction):
@@ -78,33 +92,36 @@ class ParquetWriter:
 class DeltaWriter:
     """Delta Lake remembers which batches of which writer it has, and passes over those."""
 
-    def __init__(self, sink: Delta, path: str, owner: str) -> None:
-        self._sink, self._path, self._owner = sink, path, owner
+    def __init__(self, sink: Delta, path: str, owner: str, fit: Fit | None) -> None:
+        self._sink, self._path, self._owner, self._fit = sink, path, owner, fit
+
+    def prepare(self, session: "SparkSession") -> None:
+        if self._fit is not None:
+            change_delta(session, self._path, self._fit, self._sink.partition_by)
 
     def write(self, batch: "DataFrame", number: int) -> None:
-        rows = batch.select(*visible(batch)).write.format("delta").mode("append").partitionBy(*self._sink.partition_by)
+        rows = fitting(batch, self._fit).write.format("delta").mode("append").partitionBy(*self._sink.partition_by)
         rows.option("txnAppId", self._owner).option("txnVersion", number).option("mergeSchema", "true").save(self._path)
 
 
-class UpsertWriter:
+class UpsertWriter(DeltaWriter):
     """The newest row of each key.  In a batch that is the one with the highest offset: a key has one partition."""
-
-    def __init__(self, sink: Delta, path: str, owner: str) -> None:
-        self._sink, self._path, self._owner = sink, path, owner
 
     def write(self, batch: "DataFrame", number: int) -> None:
         from pyspark.sql import Window
         from pyspark.sql import functions as F
 
-        columns, session = visible(batch), batch.sparkSession
+        session = batch.sparkSession
         gone = F.coalesce(F.expr(self._sink.delete_when), F.lit(False)) if self._sink.delete_when else F.lit(False)
         rows = batch.withColumn("__gone", gone)
         if "_offset" in batch.columns:
             newest = Window.partitionBy(*self._sink.key).orderBy(F.desc("_offset"))
             rows = rows.withColumn("__rank", F.row_number().over(newest)).where("__rank = 1")
-        empty = batch.select(*columns).limit(0).write.format("delta").mode("ignore")
+        wanted = fitting(rows, self._fit)
+        columns = wanted.columns
+        empty = wanted.limit(0).write.format("delta").mode("ignore")
         empty.partitionBy(*self._sink.partition_by).save(self._path)
-        rows.select(*columns, "__gone").createOrReplaceTempView("trilogue_batch")
+        fitting(rows, self._fit, "__gone").createOrReplaceTempView("trilogue_batch")
         session.conf.set("spark.databricks.delta.write.txnAppId", self._owner)
         session.conf.set("spark.databricks.delta.write.txnVersion", str(number))
         try:
@@ -132,6 +149,9 @@ class TopicWriter:
     def __init__(self, sink: Topic, connection: dict[str, str]) -> None:
         self._sink, self._connection = sink, connection
 
+    def prepare(self, session: "SparkSession") -> None:
+        pass
+
     def write(self, batch: "DataFrame", number: int) -> None:
         from pyspark.sql import functions as F
 
@@ -146,6 +166,9 @@ class TopicWriter:
 class ConsoleWriter:
     def __init__(self, sink: Console) -> None:
         self._sink = sink
+
+    def prepare(self, session: "SparkSession") -> None:
+        pass
 
     def write(self, batch: "DataFrame", number: int) -> None:
         print(f"batch {number}", flush=True)

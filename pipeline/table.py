@@ -9,12 +9,13 @@ What is new is written aside, then decided, then shown:
 
 The law: at any moment a row is in the table once or not at all, and once a writer has opened the table again, every
 decided row is there once.  A reader that lists the folder sees a batch appear file by file; while small files are put
-together it may for a moment miss those of one folder, and never sees a row twice.
+together, or all are written anew, it may for a moment miss some of them, and never sees a row twice.
 """
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from trilogue.pipeline.files import Files
 
@@ -35,6 +36,8 @@ class Note:
     come: dict[str, str] = field(default_factory=dict)
     """Where a file is to be, from where it was staged; relative to the table."""
     go: list[str] = field(default_factory=list)
+    columns: dict[str, Any] = field(default_factory=dict)
+    """Of the table when this is done, with their types, as far as its writers have said."""
 
     @property
     def name(self) -> str:
@@ -47,8 +50,10 @@ class Note:
 class ParquetTable:
     """One writer at a time.  `owner` is its checkpoint's name for itself: batch numbers mean something only with it."""
 
-    def __init__(self, files: Files, path: str, owner: str) -> None:
+    def __init__(self, files: Files, path: str, owner: str, columns: Mapping[str, Any] | None = None) -> None:
+        """`columns` are those that the table has from the first thing on that is written now."""
         self._files, self._path, self._owner = files, path.rstrip("/"), owner
+        self._wanted = dict(columns or {})
         self._last = Note(0)
 
     def open(self) -> None:
@@ -58,6 +63,12 @@ class ParquetTable:
         self._files.delete(self._at(STAGED))
         for note in self._notes(".done"):
             self._last = note
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What the newest note says of them, decided or done; nothing if it says nothing.  Need not be opened."""
+        notes = self._notes(".done") + self._notes(".decided")
+        return max(notes, key=lambda note: note.number).columns if notes else {}
 
     @property
     def last_batch(self) -> int:
@@ -84,6 +95,12 @@ class ParquetTable:
         number = self._last.number + 1
         self._decide(self._last.batches, stage, lambda name: joined(folder, f"compact-{number:08}-{name}"), small)
 
+    def write_anew(self, stage: Stage) -> None:
+        """`stage` writes everything that is in the table, in another way."""
+        number = self._last.number + 1
+        there = self._files.walk(self._path)
+        self._decide(self._last.batches, stage, lambda name: prefixed(name, f"anew-{number:08}-"), there)
+
     # -- the four steps ------------------------------------------------------------------------
 
     def _decide(self, batches: dict[str, int], stage: Stage, named: Callable[[str], str], go: Iterable[str]) -> None:
@@ -91,7 +108,7 @@ class ParquetTable:
         self._files.delete(staged)
         stage(staged)
         come = {named(name): f"{STAGED}/{name}" for name in sorted(self._files.walk(staged))}
-        note = Note(self._last.number + 1, batches, come, sorted(go))
+        note = Note(self._last.number + 1, batches, come, sorted(go), self._wanted or self._last.columns)
         draft = self._at(f"{NOTES}/{note.name}.draft")
         self._files.write(draft, note.text())
         self._files.rename(draft, self._at(f"{NOTES}/{note.name}.decided"))

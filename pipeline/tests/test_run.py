@@ -1,6 +1,7 @@
 """Steps and sinks on a real Spark, each as small as it can be; and all that stops a pipeline before it writes."""
 
 import json
+import re
 import struct
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def run(spark, pipeline) -> list[str]:
 
 
 def table(spark, tmp_path, *columns, kind="parquet", name="table"):
-    rows = spark.read.format(kind).load(str(tmp_path / name)).collect()
+    rows = spark.read.format(kind).option("mergeSchema", "true").load(str(tmp_path / name)).collect()
     return sorted(tuple(row[column] for column in columns) for row in rows)
 
 
@@ -235,6 +236,112 @@ def test_small_files_come_together(spark, ours, make, tmp_path):
     assert sum("4 small files are 1 now" in line for line in said) == 3
     assert table(spark, tmp_path, "id") == [(i,) for i in range(40)]
     assert len(list((tmp_path / "table").glob("*.parquet"))) == 1
+
+
+# -- columns that change ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def topic(tmp_path):
+    """A name that no other test has."""
+    return re.sub("[^a-z]", "-", tmp_path.name)
+
+
+@pytest.fixture
+def changing(spark, ours, make, topic):
+    """A pipeline that is run again and again, each time with another schema and one more record."""
+
+    def run_with(schema: str, record: str, **tables) -> list[str]:
+        ours.put(topic, [record])
+        return run(spark, make(topic, decode={"schema": schema}, **tables))
+
+    return run_with
+
+
+ALL_SINKS = [
+    {"type": "parquet", "path": "table"},
+    {"type": "delta", "path": "delta"},
+    {"type": "delta", "path": "newest", "key": ["id"]},
+]
+KINDS = {"table": "parquet", "delta": "delta", "newest": "delta"}
+
+
+def everywhere(spark, tmp_path, *columns) -> list[tuple]:
+    """What the three tables hold, which has to be the same."""
+    found = [table(spark, tmp_path, *columns, kind=kind, name=name) for name, kind in KINDS.items()]
+    assert found[0] == found[1] == found[2]
+    return found[0]
+
+
+def test_columns_come_and_go_and_grow_wider(spark, changing, tmp_path):
+    changing("id INT, temp INT", '{"id": 1, "temp": 5}', sinks=ALL_SINKS)
+    said = changing(
+        "id INT, temp BIGINT, place STRING", '{"id": 2, "temp": 5000000000, "place": "here"}', sinks=ALL_SINKS
+    )
+    changing("id SMALLINT, temp BIGINT", '{"id": 3, "temp": 7}', sinks=ALL_SINKS)
+    changing("id INT", '{"id": 4}', sinks=ALL_SINKS)
+
+    assert f"{tmp_path}/table: all files are written anew, for temp" in said
+    assert everywhere(spark, tmp_path, "id", "temp", "place") == [
+        (1, 5, None),
+        (2, 5_000_000_000, "here"),
+        (3, 7, None),
+        (4, None, None),
+    ]
+    for name, kind in KINDS.items():
+        rows = spark.read.format(kind).option("mergeSchema", "true").load(str(tmp_path / name))
+        assert dict(rows.dtypes) == {"id": "int", "temp": "bigint", "place": "string"}
+
+
+def test_folders_keep_their_names_when_files_are_written_anew(spark, changing, tmp_path):
+    sinks = [{"type": "parquet", "path": "table", "partition_by": ["code"]}]
+    changing("code STRING, n INT", '{"code": "007", "n": 1}', sinks=sinks)
+    changing("code STRING, n BIGINT", '{"code": "008", "n": 2}', sinks=sinks)
+
+    assert sorted(each.name for each in (tmp_path / "table").glob("code=*")) == ["code=007", "code=008"]
+    assert table(spark, tmp_path, "n") == [(1,), (2,)]
+
+
+def test_a_type_that_cannot_be_read_together_is_refused_before_any_sink_is_written(
+    spark, changing, make, topic, tmp_path
+):
+    changing("id INT, temp DOUBLE", '{"id": 1, "temp": 1.5}', sinks=ALL_SINKS)
+    pipeline = make(topic, decode={"schema": "id INT, temp STRING"}, sinks=ALL_SINKS)
+
+    said = refused(spark, pipeline, tmp_path).split("\n")
+
+    assert said == [
+        f"{tmp_path}/{name}: column temp is DOUBLE there and would be STRING: keep it with a step "
+        '(derive, temp = "CAST(temp AS DOUBLE)"), give it another name, or write to a new table'
+        for name in KINDS
+    ]
+    assert examine(spark, pipeline).problems == said
+    assert everywhere(spark, tmp_path, "id", "temp") == [(1, 1.5)]
+
+
+def test_other_folders_than_those_of_the_table_are_refused(spark, changing, make, topic, tmp_path):
+    changing("id INT, day STRING", '{"id": 1, "day": "monday"}')
+    sinks = [{"type": "parquet", "path": "table", "partition_by": ["day"]}]
+
+    said = refused(spark, make(topic, decode={"schema": "id INT, day STRING"}, sinks=sinks), tmp_path)
+
+    assert said == (
+        f"{tmp_path}/table: the table is partitioned by nothing, and partition_by says day: "
+        "undo that, or write to a new table"
+    )
+
+
+def test_a_table_of_an_earlier_version_knows_no_columns_and_is_looked_at(spark, changing, make, topic, tmp_path):
+    changing("id INT, temp DOUBLE", '{"id": 1, "temp": 1.5}')
+    for note in (tmp_path / "table" / "_trilogue" / "notes").glob("*.done"):
+        said = json.loads(note.read_text())
+        del said["columns"]
+        note.write_text(json.dumps(said))
+        (note.parent / f".{note.name}.crc").unlink(missing_ok=True)
+
+    said = refused(spark, make(topic, decode={"schema": "id INT, temp STRING"}), tmp_path)
+
+    assert "column temp is DOUBLE there and would be STRING" in said
 
 
 # -- what stops it before anything is written ------------------------------------------------------

@@ -84,6 +84,37 @@ def test_a_writer_that_dies_again_and_again(tmp_path, life):
     assert rows(path) == ALL
 
 
+def all_anew(files: Mortal, path: Path) -> None:
+    """A writer that has its table written in another way: a file for each folder."""
+    table = ParquetTable(files, str(path), "me", {"row": "long"})
+    table.open()
+    if table.columns != {"row": "long"}:
+        table.write_anew(lambda staged: in_one_file_each(files, path, staged))
+
+
+def in_one_file_each(files: Mortal, path: Path, staged: str) -> None:
+    for folder in sorted({Path(name).parent for name in files.walk(str(path))}):
+        text = "\n".join(each.read_text() for each in (path / folder).iterdir())
+        files.write(f"{staged}/{folder}/part-{os.urandom(6).hex()}.parquet", text)
+
+
+def test_a_writer_that_dies_at_every_step_of_writing_all_anew(tmp_path):
+    whole = Mortal()
+    work(whole, tmp_path / "whole")
+    before = whole.changes
+    all_anew(whole, tmp_path / "whole")
+    for life in range(whole.changes - before):
+        path = tmp_path / str(life)
+        work(Mortal(), path)
+        with pytest.raises(Died):
+            all_anew(Mortal(life), path)
+        left = rows(path)
+        assert len(set(left)) == len(left), f"a reader sees rows twice after {life} changes"
+        all_anew(Mortal(), path)
+        assert rows(path) == ALL, f"after {life} changes"
+        assert len(Mortal().walk(str(path))) == 2
+
+
 def test_a_batch_that_comes_again_is_known(tmp_path):
     files = Mortal()
     table = ParquetTable(files, str(tmp_path), "me")
