@@ -4,7 +4,6 @@ Everything that can be wrong is said in one line, before a client or another bro
 """
 
 import json
-import random
 import ssl
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -15,7 +14,6 @@ from trilogue.broker.cluster.image import CLUSTER_ID, to_json
 from trilogue.broker.cluster.store import UNREACHED, Conflict, Create, Refused, Session
 from trilogue.broker.config import BrokerConfig
 from trilogue.broker.network.listeners import CannotStart
-from trilogue.wire.ids import uuid_text
 
 if TYPE_CHECKING:
     from trilogue.broker.cluster.zookeeper import Link
@@ -89,12 +87,12 @@ def try_out(tls: Tls) -> None:
 async def join(
     ensemble: Ensemble,
     known: str | None,
-    chance: random.Random,
+    new: str,
     ending: AsyncExitStack,
     new_link: NewLink | None = None,
 ) -> tuple[Session, str]:
-    """A session with ZooKeeper, and the id of the cluster there.  `known` is the cluster that our data is of; links are
-    kazoo's unless there are others."""
+    """A session with ZooKeeper, and the id of the cluster there.  `known` is the cluster that our data is of, `new`
+    the id of one that begins now; links are kazoo's unless there are others."""
     try:
         from trilogue.broker.cluster.remote import connect
     except ImportError:
@@ -102,7 +100,7 @@ async def join(
     try:
         more = {} if new_link is None else {"new_link": new_link}
         session = await ending.enter_async_context(connect(ensemble, may_begin=known is None, **more))
-        return session, await cluster_of(session, ensemble, known, uuid_text(chance.randbytes(16)))
+        return session, await cluster_of(session, ensemble, known, new)
     except (Refused, *UNREACHED) as problem:
         raise CannotStart(str(problem)) from None
 

@@ -329,7 +329,9 @@ async def open_session(
     if ensemble is not None:
         if adopting:
             raise CannotStart("--adopt is for a broker that keeps its metadata itself, and not in ZooKeeper")
-        remote, cluster_id = await join(ensemble, known_cluster_id(data_paths(config)), chance, ending, around.new_link)
+        known, new = known_cluster_id(data_paths(config)), wanted_cluster_id(config, chance)
+        remote, cluster_id = await join(ensemble, known, new, ending, around.new_link)
+        check_cluster_id(config, cluster_id, str(ensemble))
         return open_home(config, chance, cluster_id), remote, None
     home = open_home(config, chance)
     own = None
@@ -357,7 +359,8 @@ def open_home(config: BrokerConfig, chance: random.Random, cluster_id: str | Non
     refuse_twins(paths)
     try:
         cluster_id = cluster_id or known_cluster_id(paths) or stored_cluster_id(Path(paths[0], METADATA_FILE))
-        cluster_id = cluster_id or uuid_text(chance.randbytes(16))
+        cluster_id = cluster_id or wanted_cluster_id(config, chance)
+        check_cluster_id(config, cluster_id, paths[0])
         directories = [
             DataDirectory(path, cluster_id=cluster_id, node_id=node_id, new_id=chance.randbytes(16), pool=pool)
             for path in paths
@@ -403,6 +406,19 @@ def known_cluster_id(paths: Sequence[str]) -> str | None:
     if len(known) > 1:
         raise CannotStart(f"the data directories belong to different clusters: {', '.join(sorted(map(str, known)))}")
     return known.pop() if known else None
+
+
+def wanted_cluster_id(config: BrokerConfig, chance: random.Random) -> str:
+    """Of a cluster that begins here and now."""
+    return config["trilogue.cluster.id"] or uuid_text(chance.randbytes(16))
+
+
+def check_cluster_id(config: BrokerConfig, found: str, where: str) -> None:
+    wanted = config["trilogue.cluster.id"]
+    if wanted not in (None, found):
+        raise CannotStart(
+            f"{where} is of cluster {found}, and trilogue.cluster.id is {wanted}: leave it out, or {CHOOSE}"
+        )
 
 
 def open_store(home: Home, *, adopting: bool) -> LocalStore:

@@ -4,6 +4,7 @@ trilogue start                           on 127.0.0.1:9092, data in ./trilogue-d
 trilogue start --ephemeral --port 0      a free port, nothing kept
 trilogue start --config server.properties --set num.partitions=3
 trilogue start --zookeeper host:2181/kafka --node-id 2      one of several brokers
+trilogue start --topic orders:3 --topic state:1:1:compact   with these topics
 """
 
 import argparse
@@ -12,7 +13,7 @@ import logging
 import signal
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -24,6 +25,7 @@ from trilogue.cli.failed import Failed
 if TYPE_CHECKING:
     import trio
 
+    from trilogue.broker.cluster.decisions import NewTopic
     from trilogue.broker.server import Server
 
 ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK") if hasattr(signal, name)]
@@ -44,6 +46,8 @@ would stop everybody for a quarter of a second, ten times as often."""
 DEFAULT_PORT = 9092
 PORT_MAX = 65535
 FAULTS_PORT = 9099
+DEFAULT = -1
+"""Of partitions and replicas: as many as the broker's settings say."""
 
 
 def add_to(start: argparse.ArgumentParser) -> None:
@@ -61,6 +65,14 @@ def add_to(start: argparse.ArgumentParser) -> None:
     )
     start.add_argument("--config", metavar="FILE", type=Path, help="settings, in a file of Kafka's format")
     start.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="one setting, by Kafka's name")
+    start.add_argument(
+        "--topic",
+        metavar="NAME[:PARTITIONS[:REPLICAS[:CLEANUP_POLICY]]]",
+        type=new_topic,
+        action="append",
+        default=[],
+        help="make this topic if it is not there",
+    )
     start.add_argument("--port-file", metavar="FILE", type=Path, help="write the port there when ready")
     start.add_argument(
         "--faults",
@@ -86,8 +98,10 @@ def run(options: argparse.Namespace) -> None:
     if TELLING is not None:
         signal.signal(TELLING, signal.SIG_IGN)  # until there is something to tell of
     raise_file_limit()
-    settings = {**DEVELOPMENT, **from_file(options.config), **dict(pair(each) for each in options.set)}
+    settings = {**DEVELOPMENT, **heeded(options.config), **dict(pair(each) for each in options.set)}
     settings |= addresses(options, settings) | membership(options)
+    if options.ephemeral and options.data:
+        raise Failed("--ephemeral keeps nothing, and --data says where to keep it: leave out one of them")
     if options.ephemeral and settings.get("zookeeper.connect"):
         raise Failed("--ephemeral keeps nothing, and ZooKeeper would: choose a directory with --data")
     with tempfile.TemporaryDirectory(prefix="trilogue-", ignore_cleanup_errors=True) as scratch:
@@ -101,6 +115,29 @@ def run(options: argparse.Namespace) -> None:
             run_until_stopped(BrokerConfig.parse(settings), options)
         except (CannotStart, ConfigError) as problem:
             raise Failed(str(problem)) from None
+
+
+def new_topic(text: str) -> "NewTopic":
+    from trilogue.broker.cluster.decisions import NewTopic
+
+    name, *more = text.split(":")
+    numbers, policy = more[:2], more[2:]
+    if not name or len(policy) > 1 or not all(each.isdigit() and int(each) for each in numbers if each):
+        raise argparse.ArgumentTypeError(f"write NAME, NAME:3, NAME:3:1 or NAME:3:1:compact, not {text!r}")
+    partitions, replicas = ([int(each) if each else DEFAULT for each in numbers] + [DEFAULT] * 2)[:2]
+    return NewTopic(name, partitions, replicas, {}, {"cleanup.policy": policy[0]} if policy else {})
+
+
+def heeded(path: Path | None) -> dict[str, str]:
+    """What a file says, but for what we do not know: it may be there for others."""
+    from trilogue.broker.config.unheeded import is_known, said_of_unknown, sounds_like_security
+
+    found = from_file(path)
+    passed_over = [name for name in found if not is_known(name, found) and not sounds_like_security(name)]
+    for name in passed_over:
+        logger.warning("%s: %s", path, said_of_unknown(name))
+        del found[name]
+    return found
 
 
 def from_file(path: Path | None) -> dict[str, str]:
@@ -195,6 +232,7 @@ def run_until_stopped(config: object, options: argparse.Namespace) -> None:
                 faults = options.faults
                 if faults is not None:
                     faults = await take_faults_too(nursery, running, faults)
+                await make_topics(running, options.topic)
                 announce(running, options.port_file, faults)
                 nursery.start_soon(settle_down)
                 await running.stopped.wait()
@@ -227,6 +265,20 @@ def run_until_stopped(config: object, options: argparse.Namespace) -> None:
         if reasons is None or rest is not None:
             raise
         raise Failed(str(first(reasons))) from None
+
+
+async def make_topics(running: "Server", topics: "Sequence[NewTopic]") -> None:
+    from trilogue.broker.config.validate import validate_topic_config
+    from trilogue.broker.requests.making import make_topic
+    from trilogue.wire.errors import BrokerError, ErrorCode
+
+    for each in topics:
+        try:
+            validate_topic_config(each.configs, running.broker.config)
+            await make_topic(running.broker, None, each, running.broker.topic_defaults)
+        except BrokerError as error:
+            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise Failed(f"--topic {each.name}: {error}") from None
 
 
 async def take_faults_too(nursery: "trio.Nursery", running: "Server", port: int) -> int:

@@ -156,7 +156,7 @@ def copy_sources(context: Path) -> None:
 
 
 def make_wheels(place: Path) -> None:
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", f"--wheel-dir={place}", str(ROOT)]
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", f"--wheel-dir={place}", f"{ROOT}[zookeeper]"]
     environment = {**os.environ, "PIP_CONSTRAINT": str(ROOT / "constraints.txt")}
     subprocess.run(command, check=True, env=environment, stdout=sys.stderr)
 

@@ -5,46 +5,45 @@
 19092    for clients in other containers.  They are told the address they came in by.
 
 KAFKA_NUM_PARTITIONS=3 and the like are settings by Kafka's names: one underscore is a dot, two are an underscore, three
-a hyphen, as in Apache Kafka's own image.  Whoever sets KAFKA_LISTENERS replaces both doors, and should set
-TRILOGUE_BOOTSTRAP for the health check.
+a hyphen, as in Apache Kafka's own image.  The words of other images are understood as well (environment.py).  Whoever
+sets KAFKA_LISTENERS replaces both doors, and should set TRILOGUE_BOOTSTRAP for the health check.
 
 Without arguments, or with options only, the broker is started; anything else is another command of `trilogue`.
 """
 
 import os
-import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from environment import Refused, Understood, understand, understand_redpanda
+
+from trilogue.broker.config.catalog import find
+
 OUTSIDE, INSIDE = ":9092", ":19092"
-PREFIX = "KAFKA_"
-NOT_SETTINGS = re.compile(r"KAFKA_(VERSION|.*OPTS?|JMX_.*|(TOOLS_)?LOG4J_.*)")
-"""Of other images: about their JVM and its logging, not about the broker."""
 WAIT_SECONDS = 300
 
 
-def command(environment: Mapping[str, str], arguments: Sequence[str]) -> list[str]:
+def command(environment: Mapping[str, str], arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What is run, and what of all that was said means nothing here."""
+    if "redpanda" in arguments[:1]:
+        return start(understand_redpanda(arguments[2:]), environment, ())
     if arguments and not arguments[0].startswith("-"):
-        return ["trilogue", *arguments]
-    settings = {
-        setting(name): value
-        for name, value in sorted(environment.items())
-        if name.startswith(PREFIX) and not NOT_SETTINGS.fullmatch(name)
-    }
-    start = ["trilogue", "start", "--data=/data"]
-    if "listeners" not in settings:
-        start += [f"--listen={OUTSIDE}", f"--listen={INSIDE}"]
-        if "advertised.listeners" not in settings:
-            start.append(f"--advertise={environment.get('TRILOGUE_ADVERTISE') or 'localhost:9092'}")
-    return [*start, *(f"--set={name}={value}" for name, value in settings.items()), *arguments]
+        return ["trilogue", *arguments], []
+    return start(understand(environment, lambda name: find(name) is not None), environment, arguments)
 
 
-def setting(variable: str) -> str:
-    """KAFKA_A_B__C___D is a.b_c-d."""
-    text = variable.removeprefix(PREFIX).lower()
-    return text.replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
+def start(
+    understood: Understood, environment: Mapping[str, str], arguments: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    words = ["trilogue", "start", "--data=/data"]
+    if not understood.has_doors:
+        words += [f"--listen={OUTSIDE}", f"--listen={INSIDE}"]
+        words.append(f"--advertise={environment.get('TRILOGUE_ADVERTISE') or 'localhost:9092'}")
+    words += [f"--set={name}={value}" for name, value in understood.settings.items()]
+    words += [f"--topic={each}" for each in understood.topics]
+    return [*words, *arguments], understood.unused
 
 
 def told_by(place: Path) -> str:
@@ -62,7 +61,12 @@ def main() -> None:
     advertise = environment.get("TRILOGUE_ADVERTISE", "")
     if advertise.startswith("@"):
         environment["TRILOGUE_ADVERTISE"] = told_by(Path(advertise[1:]))
-    found = command(environment, sys.argv[1:])
+    try:
+        found, unused = command(environment, sys.argv[1:])
+    except Refused as refused:
+        sys.exit(f"trilogue: {refused}")
+    if unused:
+        print(f"trilogue: these mean nothing here: {', '.join(unused)}", file=sys.stderr, flush=True)
     os.execvp(found[0], found)  # the broker itself is process 1: it hears SIGTERM, and its exit code counts
 
 

@@ -7,19 +7,13 @@ command line, and those before the defaults.  A BrokerConfig does not change; `w
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
-from trilogue.broker.config.catalog import BROKER, BROKER_DEFAULTS, COARSER, find
+from trilogue.broker.config.catalog import BROKER_DEFAULTS, COARSER, find
 from trilogue.broker.config.modes import may_be_set_while_running
 from trilogue.broker.config.setting import Value
 from trilogue.broker.config.together import contradiction
 from trilogue.broker.config.topic import TopicConfig
+from trilogue.broker.config.unheeded import is_known, open_to_all, said_of_unknown
 from trilogue.broker.config.values import ConfigError, read
-
-PLUGIN_PREFIXES = ("config.providers.", "listener.name.", "rsm.config.", "rlmm.config.")
-"""Settings that may belong to plugins: if we do not know them, we take them unseen, as Kafka does."""
-PLUGIN_PREFIX_SETTINGS = ("remote.log.storage.manager.impl.prefix", "remote.log.metadata.manager.impl.prefix")
-"""Settings that say with what else the settings of plugins may begin."""
-AUTHORIZER = ("super.users", "allow.everyone.if.no.acl.found")
-"""Settings of Kafka's own authorizer, which its table does not have."""
 
 DEVELOPMENT = {
     "group.initial.rebalance.delay.ms": "0",
@@ -53,12 +47,11 @@ class BrokerConfig:
         for one, other in (("node.id", "broker.id"), ("broker.id", "node.id")):
             if one in given:  # two names for one number, and Kafka reports both
                 given.setdefault(other, given[one])
-        prefixes = (*PLUGIN_PREFIXES, *(given[name] for name in PLUGIN_PREFIX_SETTINGS if name in given))
         for name in given:
-            if find(name) is None and not name.startswith(prefixes) and name not in AUTHORIZER:
-                raise unknown(name)
+            if not is_known(name, given):
+                raise ConfigError(said_of_unknown(name), f"Unknown config name: {name}")
         config = cls(given, {}, {})
-        if complaint := contradiction(config):
+        if complaint := open_to_all(given) or contradiction(config):
             raise ConfigError(complaint, complaint)
         return config
 
@@ -105,11 +98,3 @@ def usable(stored: Mapping[str, str], for_all: bool) -> Iterator[tuple[str, str]
             except ConfigError:
                 continue
             yield name, text
-
-
-def unknown(name: str) -> ConfigError:
-    from difflib import get_close_matches  # not needed by who makes no mistakes
-
-    near = get_close_matches(name, BROKER, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    return ConfigError(f"{name}: there is no such setting{hint}", f"Unknown config name: {name}")

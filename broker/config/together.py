@@ -14,7 +14,21 @@ def contradiction(config: "BrokerConfig") -> str | None:
         return "replica.fetch.wait.max.ms should always be less than or equal to replica.lag.time.max.ms"
     if config["queued.max.request.bytes"] <= 0 and config["queued.max.request.bytes"] != -1:
         return "queued.max.request.bytes must be -1, or greater than 0"
+    if (complaint := of_quorum(config)) is not None:
+        return complaint
     return next(filter(None, (of_group(config, kind) for kind in ("consumer", "share", "streams"))), None)
+
+
+def of_quorum(config: "BrokerConfig") -> str | None:
+    """Kafka's quorum is one broker here, or ZooKeeper: whoever asks for another must not get brokers of one each."""
+    if config["zookeeper.connect"]:
+        return None
+    if config["process.roles"] == ["controller"]:
+        return "process.roles=controller: brokers have no controllers of their own here; leave this one out"
+    for name in ("controller.quorum.voters", "controller.quorum.bootstrap.servers"):
+        if len(config[name]) > 1:
+            return f"{name} has {len(config[name])} members: several brokers need zookeeper.connect (--zookeeper)"
+    return None
 
 
 def of_group(config: "BrokerConfig", kind: str) -> str | None:

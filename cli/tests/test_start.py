@@ -265,6 +265,10 @@ def test_metadata_of_a_newer_version(tmp_path, refused):
         (("--set", "num.partitions"), "--set num.partitions: write NAME=VALUE"),
         (("--config", "/nowhere.properties"), "/nowhere.properties cannot be read: No such file or directory"),
         (("--config", "/"), "/ cannot be read: Is a directory"),
+        (
+            ("--data", "somewhere"),
+            "--ephemeral keeps nothing, and --data says where to keep it: leave out one of them",
+        ),
         (("--port", "70000"), "--port 70000: choose one up to 65535, or 0 for any that is free"),
         (("--listen", "nothing"), "listeners=PLAINTEXT://nothing: write it like PLAINTEXT://127.0.0.1:9092"),
         (("--advertise", "x"), "advertised.listeners=PLAINTEXT://x: write it like PLAINTEXT://127.0.0.1:9092"),
@@ -307,6 +311,64 @@ def test_a_file_of_settings_is_read_and_the_command_line_goes_before_it(tmp_path
         topic = run(client.persist(lambda: client.topic("t", create=True)))
         assert (len(topic.partitions), topic.partitions[0].leader_id) == (2, 8)
         client.close()
+
+
+def test_a_file_may_say_what_we_do_not_know_but_not_of_security(tmp_path, refused):
+    file = tmp_path / "server.properties"
+    file.write_text("num.partition=5\nlog4j.whatever=1\n")
+    with started("--ephemeral", "--port", "0", "--config", str(file)) as (process, _):
+        process.terminate()
+        said = process.communicate(timeout=30)[1].splitlines()
+    assert [line.partition("WARNING ")[2] for line in said] == [
+        f"{file}: num.partition: there is no such setting; did you mean num.partitions?",
+        f"{file}: log4j.whatever: there is no such setting",
+    ]
+
+    file.write_text("super.user=User:me\n")
+    assert refused("--ephemeral", "--config", str(file)) == (
+        "super.user: there is no such setting; did you mean super.users?"
+    )
+
+
+def test_topics_that_are_there_from_the_start(tmp_path):
+    words = ("--data", str(tmp_path), "--port", "0", "--topic", "orders:3", "--topic", "state:1:1:compact")
+    for _ in range(2):  # the second time they are there already
+        with started(*words) as (_, line):
+            client = Client([Address("127.0.0.1", port_in(line))], Blocking())
+            found = run(client.metadata(None))
+            client.close()
+            assert {each.name: len(each.partitions) for each in found.topics} == {"orders": 3, "state": 1}
+
+
+@pytest.mark.parametrize(
+    ("topic", "told"),
+    [
+        ("no/name", "--topic no/name: "),
+        ("t:1:3", "--topic t: Unable to replicate the partition 3 time(s)"),
+        ("t:1:1:shrink", "--topic t: Invalid value shrink for configuration cleanup.policy"),
+    ],
+)
+def test_topics_that_cannot_be(topic, told, refused):
+    assert refused("--ephemeral", "--port", "0", "--topic", topic).startswith(told)
+
+
+def test_a_topic_that_is_not_understood(capsys):
+    with pytest.raises(SystemExit):
+        main(["start", "--topic", "t:many"])
+    assert "write NAME, NAME:3, NAME:3:1 or NAME:3:1:compact, not 't:many'" in capsys.readouterr().err
+
+
+def test_a_cluster_has_the_id_that_it_is_given_once(tmp_path, refused):
+    words = ("--data", str(tmp_path), "--port", "0", "--set")
+    with started(*words, "trilogue.cluster.id=4L6g3nShT-eMCtK--X86sw") as (_, line):
+        client = Client([Address("127.0.0.1", port_in(line))], Blocking())
+        assert run(client.metadata([])).cluster_id == "4L6g3nShT-eMCtK--X86sw"
+        client.close()
+
+    assert refused(*words, "trilogue.cluster.id=another") == (
+        f"{tmp_path} is of cluster 4L6g3nShT-eMCtK--X86sw, and trilogue.cluster.id is another: "
+        "leave it out, or choose another directory with --data"
+    )
 
 
 def test_a_port_file_that_cannot_be_written(tmp_path):

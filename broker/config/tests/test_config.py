@@ -39,6 +39,7 @@ from trilogue.broker.config.describe import (
 from trilogue.broker.config.doubles import written_double
 from trilogue.broker.config.setting import Setting, Type
 from trilogue.broker.config.tables import own, zookeeper
+from trilogue.broker.config.unheeded import OPEN_TO_ALL
 from trilogue.broker.config.values import read, written
 from trilogue.storage.config import DAY_MS, HOUR_MS, LogConfig
 from trilogue.wire.compression import Codec
@@ -191,11 +192,9 @@ class TestParse:
             ("log.dirs", "/a, /b", ["/a", "/b"]),
             ("log.cleanup.policy", "compact,delete,compact", ["compact", "delete"]),
             ("broker.rack", " r1", "r1"),
-            ("listener.name.internal.ssl.client.auth", "required", "required"),
-            ("listener.name.internal.plain.sasl.jaas.config", "x", "x"),
+            ("listener.name.internal.ssl.client.auth", "none", "none"),
             ("listener.name.internal.plugins.own", "x", "x"),
             ("config.providers.file.class", "x.Y", "x.Y"),
-            ("super.users", "User:a", "User:a"),
         ],
     )
     def test_a_value_has_its_type(self, name, text, value):
@@ -223,6 +222,25 @@ class TestParse:
                 "listener.name.x.max.connections",
                 "x",
                 "listener.name.x.max.connections=x: not a whole number; it has to be at least 0",
+            ),
+            ("super.users", "User:a", f"super.users {OPEN_TO_ALL}"),
+            ("authorizer.class.name", "x.Y", f"authorizer.class.name {OPEN_TO_ALL}"),
+            ("ssl.client.auth", "required", f"ssl.client.auth {OPEN_TO_ALL}"),
+            ("ssl.clinet.auth", "x", "ssl.clinet.auth: there is no such setting; did you mean ssl.client.auth?"),
+            (
+                "listener.name.internal.plain.sasl.jaas.config",
+                "x",
+                f"listener.name.internal.plain.sasl.jaas.config {OPEN_TO_ALL}",
+            ),
+            (
+                "process.roles",
+                "controller",
+                "process.roles=controller: brokers have no controllers of their own here; leave this one out",
+            ),
+            (
+                "controller.quorum.voters",
+                "1@a:1,2@b:1,3@c:1",
+                "controller.quorum.voters has 3 members: several brokers need zookeeper.connect (--zookeeper)",
             ),
             ("log.retention.hours", "0", "log.retention.ms must be unlimited (-1) or, greater than or equal to 1"),
         ],
@@ -489,7 +507,7 @@ class TestDescribe:
         assert {each.name for each in entries if each.value is not None and each.sensitive} == set()
 
     def test_a_broker_shows_neither_passwords_nor_what_might_be_one(self):
-        config = BrokerConfig.parse({"listener.name.a.ssl.key.password": "x", "config.providers.v.token": "y"})
+        config = BrokerConfig({"listener.name.a.ssl.key.password": "x", "config.providers.v.token": "y"}, {}, {})
         entries = {each.name: each for each in describe_broker(config)}
         password, strange = entries["listener.name.a.ssl.key.password"], entries["config.providers.v.token"]
         assert (password.value, password.type, password.sensitive) == (None, Type.PASSWORD, True)
