@@ -16,7 +16,7 @@ ITERATIONS_MIN, ITERATIONS_MAX = 4096, 16384
 """Kafka's bounds for credentials that are made."""
 
 
-class Mechanism(IntEnum):
+class ScramMechanism(IntEnum):
     """The numbers are those of DescribeUserScramCredentials."""
 
     SCRAM_SHA_256 = 1
@@ -29,7 +29,7 @@ class Mechanism(IntEnum):
     @property
     def digest(self) -> str:
         """As hashlib calls it."""
-        return "sha256" if self is Mechanism.SCRAM_SHA_256 else "sha512"
+        return "sha256" if self is ScramMechanism.SCRAM_SHA_256 else "sha512"
 
 
 class Credential(NamedTuple):
@@ -39,13 +39,13 @@ class Credential(NamedTuple):
     iterations: int
 
     @classmethod
-    def of_password(cls, mechanism: Mechanism, password: str, salt: bytes, iterations: int) -> Self:
+    def of_password(cls, mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> Self:
         """Takes milliseconds, on purpose."""
         salted = hashlib.pbkdf2_hmac(mechanism.digest, password.encode(), salt, iterations)
         return cls.of_salted(mechanism, salted, salt, iterations)
 
     @classmethod
-    def of_salted(cls, mechanism: Mechanism, salted_password: bytes, salt: bytes, iterations: int) -> Self:
+    def of_salted(cls, mechanism: ScramMechanism, salted_password: bytes, salt: bytes, iterations: int) -> Self:
         client_key = hmac.digest(salted_password, b"Client Key", mechanism.digest)
         stored_key = hashlib.new(mechanism.digest, client_key).digest()
         return cls(salt, stored_key, hmac.digest(salted_password, b"Server Key", mechanism.digest), iterations)

@@ -4,14 +4,14 @@ from base64 import b64decode
 
 import pytest
 
-from trilogue.broker.security.credentials import Credential, Mechanism, entity, entity_name
+from trilogue.broker.security.credentials import Credential, ScramMechanism, entity, entity_name
 from trilogue.broker.security.principals import ANONYMOUS, Principal, user
 
 SALT = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
 
 
 def test_a_credential_is_what_the_rfc_makes_of_its_password():
-    made = Credential.of_password(Mechanism.SCRAM_SHA_256, "pencil", SALT, 4096)
+    made = Credential.of_password(ScramMechanism.SCRAM_SHA_256, "pencil", SALT, 4096)
 
     assert made.text == (
         "salt=W22ZaJ0SNY7soEsUEjb6gQ==,"
@@ -33,7 +33,7 @@ def test_what_is_no_credential_is_refused(text):
 
 
 def test_mechanisms_have_the_names_that_sasl_has():
-    assert [each.sasl_name for each in Mechanism] == ["SCRAM-SHA-256", "SCRAM-SHA-512"]
+    assert [each.sasl_name for each in ScramMechanism] == ["SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 
 @pytest.mark.parametrize("name", ["alice", "a/b", "..", ".", "<default>", "CN=x,O=y", "ä b", "%2F"])

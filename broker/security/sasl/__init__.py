@@ -1,0 +1,1 @@
+"""Mechanisms by which clients prove who they are: messages in, messages out."""
