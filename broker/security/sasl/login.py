@@ -1,0 +1,142 @@
+"""How one connection of a listener with SASL becomes somebody: which message may come when, and what it brings about.
+
+The law: nothing but what is said here is done for a connection before it is `known`, and what has failed stays failed.
+
+    START      ApiVersions -> VERSIONS, SaslHandshake v0 -> RAW, v1 -> TOKENS; all else ends it
+    VERSIONS   SaslHandshake, as above
+    TOKENS     SaslAuthenticate, until the mechanism is done -> KNOWN
+    RAW        the mechanism's messages without Kafka's headers
+    KNOWN      everything; SaslHandshake -> TOKENS again, if the login ends some time (KIP-368)
+    OVER       nothing any more: what is to be said is said, and then the connection is closed
+
+Time is an argument, in milliseconds.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import Enum, auto
+from typing import NamedTuple
+
+from trilogue.broker.security.principals import ANONYMOUS, Principal
+from trilogue.broker.security.sasl.mechanism import Mechanism, SaslFailed, in_words
+from trilogue.wire.errors import ErrorCode
+
+AGAIN_MS = 1000.0
+"""So long has to pass from the beginning of one re-authentication to the next."""
+NOT_NOW = "SaslAuthenticate request received after successful authentication"
+
+
+class Step(Enum):
+    START = auto()
+    VERSIONS = auto()
+    TOKENS = auto()
+    RAW = auto()
+    KNOWN = auto()
+    OVER = auto()
+
+
+class Offered(NamedTuple):
+    """What a listener has."""
+
+    mechanisms: Mapping[str, Callable[[], Mechanism]]
+    hidden: Mapping[str, Callable[[], Mechanism]]
+    """Those that nobody is told of: the brokers' own."""
+    lifetime_ms: Callable[[str], float | None]
+    """How long a login by a mechanism is good for at most."""
+
+
+class Heard(NamedTuple):
+    """What to answer; `late` is an error, which is held back for a while."""
+
+    code: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    auth_bytes: bytes = b""
+    lifetime_ms: int = 0
+
+    @property
+    def late(self) -> bool:
+        return self.code != ErrorCode.NONE
+
+
+class Login:
+    __slots__ = ("_again", "_begun_ms", "_mechanism", "_offered", "ends_ms", "principal", "step")
+
+    def __init__(self, offered: Offered) -> None:
+        self._offered = offered
+        self._mechanism: Mechanism | None = None
+        self._again: str | None = None
+        """By which mechanism it was known before."""
+        self._begun_ms = -AGAIN_MS
+        self.step = Step.START
+        self.principal: Principal = ANONYMOUS
+        self.ends_ms: float | None = None
+
+    def known(self, now_ms: float) -> bool:
+        """Whether requests are handled.  What has ended is noticed when something is asked for, not before."""
+        if self.step is Step.KNOWN and self.ends_ms is not None and self.ends_ms <= now_ms:
+            self.step = Step.OVER
+        return self.step is Step.KNOWN
+
+    def may_ask_versions(self) -> bool:
+        return self.step is Step.START
+
+    def asked_versions(self) -> None:
+        self.step = Step.VERSIONS
+
+    @property
+    def may_shake_hands(self) -> bool:
+        return self.step in (Step.START, Step.VERSIONS)
+
+    def may_begin_again(self, now_ms: float) -> bool:
+        return self.step is Step.KNOWN and self.ends_ms is not None and now_ms - self._begun_ms >= AGAIN_MS
+
+    def shake_hands(self, name: str, version: int, now_ms: float) -> tuple[ErrorCode, list[str]]:
+        offered = self._offered
+        ours = list(offered.mechanisms)
+        made = offered.mechanisms.get(name) or offered.hidden.get(name)
+        if made is None:
+            self.step = Step.OVER
+            return ErrorCode.UNSUPPORTED_SASL_MECHANISM, ours
+        if self.step is Step.KNOWN:
+            assert self._mechanism is not None
+            self._again, self._begun_ms = self._mechanism.name, now_ms
+        self._mechanism = made()
+        self.step = Step.TOKENS if version > 0 else Step.RAW
+        return ErrorCode.NONE, ours
+
+    @property
+    def begins_with_another(self) -> bool:
+        """Whoever was known by one mechanism is not known again by another."""
+        return self._again is not None and self._mechanism is not None and self._mechanism.name != self._again
+
+    def hear(self, message: bytes, now_ms: float) -> Heard:
+        """One message of the mechanism."""
+        mechanism, again = self._mechanism, self._again is not None
+        assert mechanism is not None
+        assert self.step in (Step.TOKENS, Step.RAW)
+        try:
+            answer = mechanism.hear(message)
+            if again and mechanism.principal not in (None, self.principal):
+                raise SaslFailed(
+                    f"Cannot change principals during re-authentication from {dotted(self.principal)}: "
+                    f"{dotted(mechanism.principal or ANONYMOUS)}"
+                )
+        except SaslFailed as failed:
+            self.step = Step.OVER
+            return Heard(ErrorCode.SASL_AUTHENTICATION_FAILED, in_words(failed, mechanism.name, again=again))
+        if mechanism.principal is None:
+            return Heard(auth_bytes=answer)
+        self.step, self.principal = Step.KNOWN, mechanism.principal
+        left = self._left_ms(mechanism, now_ms)
+        self.ends_ms = None if left is None else now_ms + left
+        return Heard(auth_bytes=answer, lifetime_ms=0 if left is None else int(left))
+
+    def _left_ms(self, mechanism: Mechanism, now_ms: float) -> float | None:
+        ends = [self._offered.lifetime_ms(mechanism.name)]
+        if mechanism.expires_ms is not None:
+            ends.append(mechanism.expires_ms - now_ms)
+        known = [each for each in ends if each is not None]
+        return max(0.0, min(known)) if known else None
+
+
+def dotted(principal: Principal) -> str:
+    return f"{principal.kind}.{principal.name}"
