@@ -5,31 +5,11 @@ In the store it is a setting of the user's, under the mechanism's name and in Ka
     /config/users/alice     {"config": {"SCRAM-SHA-256": "salt=...,stored_key=...,server_key=...,iterations=4096"}}
 """
 
-import hashlib
-import hmac
 from base64 import b64decode, b64encode
-from enum import IntEnum
 from typing import NamedTuple, Self
 from urllib.parse import quote, unquote
 
-ITERATIONS_MIN, ITERATIONS_MAX = 4096, 16384
-"""Kafka's bounds for credentials that are made."""
-
-
-class ScramMechanism(IntEnum):
-    """The numbers are those of DescribeUserScramCredentials."""
-
-    SCRAM_SHA_256 = 1
-    SCRAM_SHA_512 = 2
-
-    @property
-    def sasl_name(self) -> str:
-        return self.name.replace("_", "-")
-
-    @property
-    def digest(self) -> str:
-        """As hashlib calls it."""
-        return "sha256" if self is ScramMechanism.SCRAM_SHA_256 else "sha512"
+from trilogue.wire.scram import ScramMechanism
 
 
 class Credential(NamedTuple):
@@ -40,15 +20,12 @@ class Credential(NamedTuple):
 
     @classmethod
     def of_password(cls, mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> Self:
-        """Takes milliseconds, on purpose."""
-        salted = hashlib.pbkdf2_hmac(mechanism.digest, password.encode(), salt, iterations)
-        return cls.of_salted(mechanism, salted, salt, iterations)
+        return cls.of_salted(mechanism, mechanism.salted(password, salt, iterations), salt, iterations)
 
     @classmethod
     def of_salted(cls, mechanism: ScramMechanism, salted_password: bytes, salt: bytes, iterations: int) -> Self:
-        client_key = hmac.digest(salted_password, b"Client Key", mechanism.digest)
-        stored_key = hashlib.new(mechanism.digest, client_key).digest()
-        return cls(salt, stored_key, hmac.digest(salted_password, b"Server Key", mechanism.digest), iterations)
+        keys = mechanism.keys(salted_password)
+        return cls(salt, keys.stored, keys.server, iterations)
 
     @classmethod
     def parse(cls, text: str) -> Self:

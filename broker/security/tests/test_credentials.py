@@ -4,8 +4,9 @@ from base64 import b64decode
 
 import pytest
 
-from trilogue.broker.security.credentials import Credential, ScramMechanism, entity, entity_name
+from trilogue.broker.security.credentials import Credential, entity, entity_name
 from trilogue.broker.security.principals import ANONYMOUS, Principal, user
+from trilogue.wire.scram import ScramMechanism
 
 SALT = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
 

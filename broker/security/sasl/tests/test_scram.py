@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trilogue.broker.security.credentials import Credential, ScramMechanism
+from trilogue.broker.security.credentials import Credential
 from trilogue.broker.security.principals import user
 from trilogue.broker.security.sasl.mechanism import OTHER_NAME, SaslFailed
-from trilogue.broker.security.sasl.scram import Asked, Known, Scram, ScramClient, client_first, pretended
+from trilogue.broker.security.sasl.scram import Known, Scram, pretended
+from trilogue.client.sasl import NotBelieved, Password
+from trilogue.wire.scram import First, ScramMechanism
 
 NONCE = bytes(range(17))
 SALT = b"a salt of sixteen"
@@ -21,17 +23,21 @@ def credential(kind, password="pencil"):
 
 
 def server(kind, users, *, tokens=None):
-    def find(asked: Asked):
-        found = (tokens or {}) if asked.is_token else users
-        return found.get(asked.name)
+    def find(first: First):
+        found = (tokens or {}) if first.is_token else users
+        return found.get(first.name)
 
     return Scram(kind, find, lambda name: pretended(kind, b"hidden", name), NONCE)
 
 
-def log_in(client, scram):
-    message = client.first()
-    while not client.done:
-        message = client.hear(scram.hear(message))
+def client(kind, name="alice", password="pencil", **more):
+    return Password(name, password, kind.sasl_name, **more).begin(b"client")
+
+
+def log_in(who, scram):
+    message = who.first()
+    while not who.done:
+        message = who.hear(scram.hear(message))
     assert message == b""
 
 
@@ -40,7 +46,7 @@ def log_in(client, scram):
 def test_both_sides_prove_that_they_know_the_password(kind, name):
     scram = server(kind, {name: Known(credential(kind), user(name), 5.0)})
 
-    log_in(ScramClient(kind, name, "pencil", b"client"), scram)
+    log_in(client(kind, name), scram)
 
     assert scram.principal == user(name)
     assert scram.expires_ms == 5.0
@@ -49,11 +55,11 @@ def test_both_sides_prove_that_they_know_the_password(kind, name):
 def test_the_example_of_the_rfc():
     kind = ScramMechanism.SCRAM_SHA_256
     made = Credential.of_password(kind, "pencil", b64decode("W22ZaJ0SNY7soEsUEjb6gQ=="), 4096)
-    asked = Asked("user", "rOprNGfwEbeRWgbNEkqO", "", {})
+    first = First("user", "rOprNGfwEbeRWgbNEkqO", "", {})
     scram = Scram(kind, lambda _: Known(made, user("user")), None, b"")
     scram._nonce = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
 
-    told = scram.hear(f"n,,n={asked.name},r={asked.nonce}".encode())
+    told = scram.hear(f"n,,n={first.name},r={first.nonce}".encode())
 
     assert told == b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
     assert (
@@ -68,8 +74,8 @@ def test_the_example_of_the_rfc():
 def test_a_wrong_password_and_an_unknown_user_fail_at_the_same_step(kind):
     for name in ("alice", "nobody"):
         scram = server(kind, {"alice": Known(credential(kind), user("alice"))})
-        client = ScramClient(kind, name, "wrong", b"client")
-        answer = client.hear(scram.hear(client.first()))
+        who = client(kind, name, "wrong")
+        answer = who.hear(scram.hear(who.first()))
         with pytest.raises(SaslFailed) as failed:
             scram.hear(answer)
         assert str(failed.value) == ""
@@ -91,7 +97,7 @@ def test_a_token_is_not_looked_for_among_the_users():
     tokens = {"id": Known(credential(kind, "token's"), user("owner"), 7.0)}
 
     scram = server(kind, users, tokens=tokens)
-    log_in(ScramClient(kind, "id", "token's", b"client", tokenauth="TRUE"), scram)
+    log_in(client(kind, "id", "token's", is_token=True), scram)
 
     assert (scram.principal, scram.expires_ms) == (user("owner"), 7.0)
 
@@ -117,8 +123,8 @@ def test_what_is_no_beginning(message):
 
 
 def test_what_may_be_said_besides():
-    asked = client_first("n,a=al=2Cice,m=later,n=al=2Cice,r=abc,x=y,tokenauth=true")
-    assert asked == Asked("al,ice", "abc", "al,ice", {"x": "y", "tokenauth": "true"})
+    first = First.parse("n,a=al=2Cice,m=later,n=al=2Cice,r=abc,x=y,tokenauth=true")
+    assert first == First("al,ice", "abc", "al,ice", {"x": "y", "tokenauth": "true"})
 
 
 def test_nobody_acts_as_somebody_else():
@@ -148,8 +154,8 @@ def test_too_few_rounds_are_no_protection():
 def test_what_is_no_end(change):
     kind = ScramMechanism.SCRAM_SHA_256
     scram = server(kind, {"alice": Known(credential(kind), user("alice"))})
-    client = ScramClient(kind, "alice", "pencil", b"client")
-    last = client.hear(scram.hear(client.first())).decode()
+    who = client(kind)
+    last = who.hear(scram.hear(who.first())).decode()
 
     with pytest.raises(SaslFailed):
         scram.hear(change(last).encode())
@@ -159,8 +165,8 @@ def test_what_is_no_end(change):
 def test_what_has_been_proven_is_not_proven_again():
     kind = ScramMechanism.SCRAM_SHA_256
     scram = server(kind, {"alice": Known(credential(kind), user("alice"))})
-    client = ScramClient(kind, "alice", "pencil", b"client")
-    last = client.hear(scram.hear(client.first()))
+    who = client(kind)
+    last = who.hear(scram.hear(who.first()))
     scram.hear(last)
 
     with pytest.raises(SaslFailed):
@@ -191,17 +197,17 @@ def test_strangers_are_never_let_in(messages):
     ],
 )
 def test_a_broker_that_makes_no_sense(told):
-    client = ScramClient(ScramMechanism.SCRAM_SHA_256, "alice", "pencil", b"client")
-    client.first()
-    with pytest.raises(SaslFailed, match="makes no sense"):
-        client.hear(told)
+    who = client(ScramMechanism.SCRAM_SHA_256)
+    who.first()
+    with pytest.raises(NotBelieved, match="makes no sense"):
+        who.hear(told)
 
 
 def test_a_broker_that_does_not_know_the_password():
     kind = ScramMechanism.SCRAM_SHA_256
     scram = server(kind, {})
-    client = ScramClient(kind, "alice", "pencil", b"client")
-    client.hear(scram.hear(client.first()))
-    with pytest.raises(SaslFailed, match="does not know the password"):
-        client.hear(b"v=" + b64encode(b"x" * 32))
-    assert not client.done
+    who = client(kind)
+    who.hear(scram.hear(who.first()))
+    with pytest.raises(NotBelieved, match="does not know the password"):
+        who.hear(b"v=" + b64encode(b"x" * 32))
+    assert not who.done
