@@ -28,7 +28,7 @@ from trilogue.broker.config import BrokerConfig
 from trilogue.broker.coordinators.markers import carry_markers
 from trilogue.broker.joining import ensemble_of, join
 from trilogue.broker.membership import Member, introduce_cluster
-from trilogue.broker.network.connection import Connection
+from trilogue.broker.network.guests import Watched
 from trilogue.broker.network.listeners import CannotStart, Listener
 from trilogue.broker.network.transport import Transport
 from trilogue.broker.partitions.replicas import UNREGISTERED
@@ -99,10 +99,10 @@ class Server:
             self.lost = why
             self.stop()
 
-    def serve_with(self, kind: type[Connection]) -> None:
-        """Let connections be of another kind: for tests that look at requests, or have their own way with them."""
+    def serve_with(self, watched: Watched) -> None:
+        """Let connections be of other kinds: for tests that look at requests, or have their own way with them."""
         if self.transport is not None:
-            self.transport.serve_with(kind)
+            self.transport.serve_with(watched)
 
     async def reset(self) -> None:
         """As if newly made: no topics, no settings but those it was started with, no sessions.  For tests."""

@@ -4,14 +4,18 @@ There is no task that receives.  Whoever waits first receives for all, and hands
 a link needs no nursery, and nothing is left behind when the one who waits is cancelled.
 """
 
-from typing import Any, TypeVar
+import os
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from trilogue import __version__
 from trilogue.client.dialogue import Dialogue, Ticket
 from trilogue.client.errors import ConnectionLost
 from trilogue.client.world import Address, Wire, World
-from trilogue.wire.errors import MalformedMessage
+from trilogue.wire.errors import ErrorCode, MalformedMessage
 from trilogue.wire.schema import Request, Response
+
+if TYPE_CHECKING:
+    from trilogue.client.sasl import Password
 
 SOFTWARE = "trilogue"
 TIMEOUT_SECONDS = 30.0
@@ -99,15 +103,42 @@ class Link:
             if self.dialogue.greeted(await self.answer(ticket, seconds=seconds)):
                 return
 
+    async def log_in(self, who: "Password", seconds: float) -> None:
+        """Raises NotBelieved if the broker does not take us for whom we are, or we not it."""
+        from trilogue.client.sasl import NONCE_BYTES, NotBelieved  # what most connections do without
+        from trilogue.wire.apis.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+        from trilogue.wire.apis.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+
+        shaken = await self.call(SaslHandshakeRequest(mechanism=who.mechanism), SaslHandshakeResponse, seconds=seconds)
+        if shaken.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+            raise NotBelieved(f"{self.address} offers {', '.join(shaken.mechanisms)}, not {who.mechanism}")
+        if shaken.error_code != ErrorCode.NONE:
+            raise NotBelieved(f"{self.address} asks nobody who he is")
+        mechanism = who.begin(os.urandom(NONCE_BYTES))
+        message = mechanism.first()
+        while not mechanism.done:
+            asked = SaslAuthenticateRequest(auth_bytes=message)
+            heard = await self.call(asked, SaslAuthenticateResponse, seconds=seconds)
+            if heard.error_code != ErrorCode.NONE:
+                raise NotBelieved(heard.error_message or ErrorCode(heard.error_code).sentence)  # type: ignore[call-arg]
+            message = mechanism.hear(bytes(heard.auth_bytes))
+
 
 async def connect(
-    world: World, address: Address, *, client_id: str = SOFTWARE, seconds: float = TIMEOUT_SECONDS
+    world: World,
+    address: Address,
+    *,
+    client_id: str = SOFTWARE,
+    seconds: float = TIMEOUT_SECONDS,
+    who: "Password | None" = None,
 ) -> Link:
-    """A link to a broker that has said what it speaks."""
+    """A link to a broker that has said what it speaks, and knows who we are if that is said."""
     deadline = world.now() + seconds
     link = Link(world, await world.dial(address, deadline), address, client_id)
     try:
         await link.greet(deadline - world.now())
+        if who is not None:
+            await link.log_in(who, deadline - world.now())
     except BaseException:
         link.close()
         raise

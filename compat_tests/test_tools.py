@@ -23,6 +23,7 @@ KAFKA_RANGES = {
     "AlterPartitionReassignments": (0, 1), "ListPartitionReassignments": (0, 0), "DescribeQuorum": (0, 2),
     "UpdateFeatures": (0, 2), "DescribeCluster": (0, 2), "DescribeProducers": (0, 0), "UnregisterBroker": (0, 0),
     "ListConfigResources": (0, 1), "DescribeTopicPartitions": (0, 0),
+    "DescribeUserScramCredentials": (0, 0), "AlterUserScramCredentials": (0, 0),
 }  # fmt: skip
 
 

@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 import trio
 
 from trilogue.broker.network.connection import Connection
+from trilogue.broker.network.guests import unwatched
 from trilogue.broker.requests.later import Later, Parked, settled, waited
 from trilogue.broker.requests.peer import Hangup
 from trilogue.broker.requests.registry import APIS, Api, Soon
 from trilogue.broker.requests.registry import Answer as Handled
+from trilogue.broker.security.sasl.login import Step
 from trilogue.broker.server import Server
 from trilogue.testing.faults.damaging import damage
 from trilogue.testing.faults.fault import BEFORE, Answer, Close, Corrupt, Delay, Drop, Fault, name_of
@@ -64,13 +66,19 @@ class Watch:
         self._server, self._faults, self._history = server, faults, history
         self.trouble = Trouble()
         """Tell `look` when it has changed."""
-        self._kind = watched(self)
+        self._kinds: dict[type[Connection], type[Connection]] = {}
         self._token, self._thread = trio.lowlevel.current_trio_token(), threading.get_ident()
         faults.changed = history.changed = self._changed
         self.look()
 
     def close(self) -> None:
         self._faults.changed = self._history.changed = nothing
+
+    def _watched(self, kind: type[Connection]) -> type[Connection]:
+        """Always the same for the same."""
+        if kind not in self._kinds:
+            self._kinds[kind] = watched(self, kind)
+        return self._kinds[kind]
 
     def _changed(self) -> None:
         """By whomever, in whatever thread; when this returns it is so."""
@@ -85,7 +93,7 @@ class Watch:
     def look(self) -> None:
         """Whether anything is wanted of connections, and of which."""
         wanted = len(self._faults) > 0 or self._history.is_recording or bool(self.trouble)
-        self._server.serve_with(self._kind if wanted else Connection)
+        self._server.serve_with(self._watched if wanted else unwatched)
         # In a session a fetch does not say what it is about.
         sessions = self._server.broker.fetch_sessions
         if any(fault.wanted.api == "Fetch" for fault in self._faults):
@@ -217,13 +225,15 @@ def meets(fault: Fault, asked: Asked) -> bool:
 # -- what happens to connections -------------------------------------------------------------------
 
 
-def watched(watch: Watch) -> type[Connection]:
+def watched(watch: Watch, kind: type[Connection]) -> type[Connection]:
     """The kind of connection that brings all requests here first."""
 
-    class Watched(Connection):
+    class Watched(kind):  # type: ignore[misc,valid-type]
         __slots__ = ()
 
         def _handle(self, frame: memoryview) -> int:
+            if self.peer.login is not None and self.peer.login.step is not Step.KNOWN:
+                return super()._handle(frame)  # type: ignore[no-any-return]
             return watch.handle(self, frame, super()._handle)
 
     return Watched

@@ -3,10 +3,11 @@
 from trilogue.broker.broker import Broker
 from trilogue.broker.requests.peer import Peer
 from trilogue.broker.requests.registry import handles
+from trilogue.broker.security.brokers import MECHANISM
+from trilogue.broker.security.sasl.login import NOT_NOW
+from trilogue.broker.security.sasl.mechanism import SaslFailed, in_words
 from trilogue.wire.apis.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
-from trilogue.wire.errors import BrokerError, ErrorCode
-
-NOT_NOW = "SaslAuthenticate request received after successful authentication"
+from trilogue.wire.errors import ErrorCode
 
 
 @handles(SaslAuthenticateRequest)
@@ -15,9 +16,10 @@ def sasl_authenticate(broker: Broker, request: SaslAuthenticateRequest, peer: Pe
         return SaslAuthenticateResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=NOT_NOW, auth_bytes=b"")
     try:
         answer = peer.exchange.hear(bytes(request.auth_bytes))
-    except BrokerError as error:
+    except SaslFailed as failed:
         peer.exchange = None
-        return SaslAuthenticateResponse(error_code=error.code, error_message=error.code.sentence, auth_bytes=b"")
+        code, message = ErrorCode.SASL_AUTHENTICATION_FAILED, in_words(failed, MECHANISM, again=False)
+        return SaslAuthenticateResponse(error_code=code, error_message=message, auth_bytes=b"")
     if peer.exchange.identity is not None:
         peer.broker, peer.exchange = peer.exchange.identity, None
     return SaslAuthenticateResponse(error_message=None, auth_bytes=answer)

@@ -66,6 +66,10 @@ class BrokerConfig:
         """The value in force.  Any: the tables know its type, mypy cannot."""
         return self._values[name]
 
+    def get(self, name: str) -> Any:
+        """The value in force; None if there is no such setting, or nobody has said anything of it."""
+        return self._values.get(name)
+
     def __contains__(self, name: str) -> bool:
         return name in self._values
 

@@ -18,6 +18,14 @@ AUTHORIZER = ("super.users", "allow.everyone.if.no.acl.found")
 
 SECURITY_WORDS = ("ssl", "sasl", "security", "authorizer", "acl", "super", "principal", "password", "token")
 NO_EFFECT_YET = ("ssl.", "sasl.", "authorizer.", "super.", "allow.everyone.", "principal.", "delegation.")
+HEEDED = (
+    "sasl.enabled.mechanisms",
+    "sasl.server.max.receive.size",
+    "sasl.mechanism.inter.broker.protocol",
+    "sasl.mechanism.controller.protocol",
+)
+"""Of these, those that have an effect, or need none: brokers know each other by a mechanism of their own."""
+ONLY_PREFIXED = "sasl.jaas.config"
 OPEN_TO_ALL = "would have no effect, and the broker would be open to all: leave it out (KNOWN_GAPS.md)"
 
 
@@ -41,7 +49,11 @@ def said_of_unknown(name: str) -> str:
 def open_to_all(given: Mapping[str, str]) -> str | None:
     """What to say of the first setting that ought to keep somebody out, and would not."""
     for name, text in given.items():
+        if name == ONLY_PREFIXED:
+            return f"{name} counts only as listener.name.LISTENER.MECHANISM.{name}, both in small letters"
         plain, setting = without_listener(name) or name, find(name)
+        if plain in (*HEEDED, ONLY_PREFIXED):
+            continue
         is_default = setting is not None and read(setting, text, name) == setting.default
         if plain.startswith(NO_EFFECT_YET) and not is_default:
             return f"{name} {OPEN_TO_ALL}"

@@ -78,6 +78,7 @@ class Connection:
         "_spares",
         "_templates",
         "_unconfirmed_key",
+        "bytes_max",
         "later",
         "long",
         "out",
@@ -92,6 +93,8 @@ class Connection:
 
     def __init__(self, broker: Broker, peer: Peer, spares: Spares) -> None:
         self._broker, self.peer, self._spares = broker, peer, spares
+        self.bytes_max = broker.request_bytes_max
+        """Of a request; who announces more is not a client."""
         self.out: deque[Part] = deque()
         self.later: Later[Soon] | None = None
         self.parked: Parked[Response | None] | None = None
@@ -165,7 +168,7 @@ class Connection:
         Stops early at a request that has to wait, and when it has taken long.
         """
         at, size = 0, len(view)
-        limit = self._broker.request_bytes_max
+        limit = self.bytes_max
         queued = 0
         self._begun, self.long = 0.0, False
         while at < size and self.later is None and self.parked is None and not self.long:

@@ -24,7 +24,7 @@ import trio
 from trilogue.broker.broker import Broker
 from trilogue.broker.network.buffers import RECEIVE_BYTES, Spares
 from trilogue.broker.network.connection import Connection
-from trilogue.broker.network.guests import Guest, Guests, NoDescriptors
+from trilogue.broker.network.guests import Guest, Guests, NoDescriptors, Watched
 from trilogue.broker.network.listeners import Listener
 from trilogue.broker.network.parking import Parking
 from trilogue.broker.network.sending import send_some
@@ -129,8 +129,8 @@ class Gate:
     async def sweep(self) -> None:
         await self._guests.sweep()
 
-    def serve_with(self, kind: type[Connection]) -> None:
-        self._guests.serve_with(kind)
+    def serve_with(self, watched: Watched) -> None:
+        self._guests.serve_with(watched)
 
     def hang_up(self, which: Callable[[Peer], bool]) -> None:
         self._guests.hang_up(which)
@@ -222,7 +222,7 @@ class Gate:
             return  # closed by what came just before it
         try:
             for sock, peer in self._guests.accept(*found):
-                guest = GateGuest(sock, self._guests.kind(self._broker, peer, self._spares), self._now)
+                guest = GateGuest(sock, self._guests.greet(peer, found[1], self._spares), self._now)
                 guest.connection.wake = partial(self._parking.wake, guest)
                 self._guests.add(guest)
                 self._watch(guest)

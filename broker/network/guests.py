@@ -15,9 +15,12 @@ from typing import Generic, TypeVar
 import trio
 
 from trilogue.broker.broker import Broker
+from trilogue.broker.network.authenticating import Authenticating, offered
+from trilogue.broker.network.buffers import Spares
 from trilogue.broker.network.connection import Connection
 from trilogue.broker.network.listeners import Listener, plain_host
 from trilogue.broker.requests.peer import Hangup, Peer
+from trilogue.broker.security.sasl.login import Login, Offered
 from trilogue.wire.errors import MalformedMessage
 from trilogue.wire.frame import SIZE
 
@@ -33,6 +36,12 @@ FULL_SECONDS = 0.2
 
 REPORTED_MAX = 1000
 """So many different troubles are named in the log."""
+
+Watched = Callable[[type[Connection]], type[Connection]]
+
+
+def unwatched(kind: type[Connection]) -> type[Connection]:
+    return kind
 
 
 class NoDescriptors(Exception):
@@ -56,8 +65,10 @@ class Guests(Generic[G]):
 
     def __init__(self, broker: Broker, close: Callable[[G], None]) -> None:
         self._broker, self._close = broker, close
-        self.kind: type[Connection] = Connection
-        """Of connections to come; see `serve_with`."""
+        self.watched: Watched = unwatched
+        """What is made of each kind of connection; see `serve_with`."""
+        self._offered: dict[str, Offered] = {}
+        """By listener."""
         self.by_fd: dict[int, G] = {}
         self._hosts: Counter[str] = Counter()
         """How many of them come from where."""
@@ -66,6 +77,15 @@ class Guests(Generic[G]):
         """Nobody could be let in when somebody knocked last."""
 
     # -- coming --------------------------------------------------------------------------------
+
+    def greet(self, peer: Peer, listener: Listener, spares: Spares) -> Connection:
+        """Of the listener's kind."""
+        if listener.sasl is None:
+            return self.watched(Connection)(self._broker, peer, spares)
+        if listener.name not in self._offered:
+            self._offered[listener.name] = offered(self._broker, listener.sasl)
+        peer.login = Login(self._offered[listener.name])
+        return self.watched(Authenticating)(self._broker, peer, spares)
 
     def accept(self, server: socket.socket, listener: Listener) -> Iterator[tuple[socket.socket, Peer]]:
         """Those who knock, as far as there is room for them.  Raises NoDescriptors if the system has none left."""
@@ -112,12 +132,14 @@ class Guests(Generic[G]):
         self._full = True
         await trio.sleep(FULL_SECONDS)
 
-    def serve_with(self, kind: type[Connection]) -> None:
-        """Connections are of this kind from here on, those that there are as well.  A kind adds no attributes."""
+    def serve_with(self, watched: Watched) -> None:
+        """Connections are of kinds made of theirs from here on, those that there are as well.  A kind adds no
+        attributes; `unwatched` leaves them as they are."""
+        kinds = {self.watched(kind): watched(kind) for kind in (Connection, Authenticating)}
         for guest in self.by_fd.values():
-            if type(guest.connection) is self.kind:
+            if (kind := kinds.get(type(guest.connection))) is not None:
                 guest.connection.__class__ = kind
-        self.kind = kind
+        self.watched = watched
 
     def hang_up(self, which: Callable[[Peer], bool]) -> None:
         """Show these out, without a word."""

@@ -6,6 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from trilogue.broker.config import BrokerConfig
+from trilogue.broker.config.catalog import without_listener
+from trilogue.broker.network.sasl import Sasl, sasl_of
+
+PLAINTEXT, SASL_PLAINTEXT = SPOKEN = ("PLAINTEXT", "SASL_PLAINTEXT")
+
+OF_SASL = ("sasl.enabled.mechanisms", "sasl.jaas.config")
 
 BACKLOG = 1024
 """How many may knock at once before we open; the kernel has its own limit too."""
@@ -29,6 +35,9 @@ class Listener(NamedTuple):
     sockets: Sequence[socket.socket]
     advertised: Address | None
     """What clients are told; None tells them whatever address they have reached us by."""
+    protocol: str = PLAINTEXT
+    sasl: Sasl | None = None
+    """How clients say who they are, if they are asked."""
 
     @property
     def endpoint(self) -> Address:
@@ -61,33 +70,44 @@ def open_listeners(config: BrokerConfig) -> list[Listener]:
         for wanted in parse_addresses("listeners", config["listeners"]):
             if wanted.listener in controllers:
                 continue  # of Kafka's quorum, which we do not have
-            check_protocol(wanted.listener, config)
+            protocol = protocol_of(wanted.listener, config)
+            sasl = sasl_of(config, wanted.listener) if protocol == SASL_PLAINTEXT else None
             sockets = bind(wanted)
             port = sockets[0].getsockname()[1]
             told = advertised.pop(wanted.listener, None)
             if told is not None and told.port == 0:
                 told = told._replace(port=port)
-            opened.append(Listener(wanted.listener, wanted.host, port, sockets, told))
+            opened.append(Listener(wanted.listener, wanted.host, port, sockets, told, protocol, sasl))
         if advertised:
             name = next(iter(advertised))
             raise CannotStart(f"advertised.listeners names {name}, which listeners does not have")
         if not opened:
             raise CannotStart("listeners is empty: nobody could connect")
+        if not any(each.sasl for each in opened) and (setting := asks_for_sasl(config)):
+            raise CannotStart(f"{setting} is set, and no listener asks who clients are: let one speak {SASL_PLAINTEXT}")
     except BaseException:
         close_listeners(opened)
         raise
     return opened
 
 
-def check_protocol(listener: str, config: BrokerConfig) -> None:
-    """Refuse what we do not speak: who asks for TLS must not be given plain text."""
+def protocol_of(listener: str, config: BrokerConfig) -> str:
+    """Refuses what we do not speak: who asks for TLS must not be given plain text."""
     setting = "listener.security.protocol.map"
     pairs = (each.strip().upper().partition(":") for each in config[setting].split(","))
     protocol = {name: protocol for name, _, protocol in pairs}.get(listener)
     if protocol is None:
         raise CannotStart(f"listeners names {listener}, and {setting} does not say what it speaks")
-    if protocol != "PLAINTEXT":
-        raise CannotStart(f"listener {listener} is to speak {protocol}, and we only speak PLAINTEXT (KNOWN_GAPS.md)")
+    if protocol not in SPOKEN:
+        raise CannotStart(
+            f"listener {listener} is to speak {protocol}, and we only speak {' and '.join(SPOKEN)} (KNOWN_GAPS.md)"
+        )
+    return str(protocol)
+
+
+def asks_for_sasl(config: BrokerConfig) -> str | None:
+    """The first setting that makes no sense where nobody is asked who he is."""
+    return next((name for name in config.static if (without_listener(name) or name) in OF_SASL), None)
 
 
 def close_listeners(listeners: Sequence[Listener]) -> None:

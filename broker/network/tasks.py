@@ -14,7 +14,7 @@ import trio
 from trilogue.broker.broker import Broker
 from trilogue.broker.network.buffers import RECEIVE_BYTES, Spares
 from trilogue.broker.network.connection import Connection, Part
-from trilogue.broker.network.guests import Guest, Guests, NoDescriptors
+from trilogue.broker.network.guests import Guest, Guests, NoDescriptors, Watched
 from trilogue.broker.network.listeners import Listener
 from trilogue.broker.network.sending import send_some
 from trilogue.broker.requests.peer import Hangup, Peer
@@ -111,8 +111,8 @@ class Tasks:
     async def sweep(self) -> None:
         await self._guests.sweep()
 
-    def serve_with(self, kind: type[Connection]) -> None:
-        self._guests.serve_with(kind)
+    def serve_with(self, watched: Watched) -> None:
+        self._guests.serve_with(watched)
 
     def hang_up(self, which: Callable[[Peer], bool]) -> None:
         self._guests.hang_up(which)
@@ -139,12 +139,12 @@ class Tasks:
                 return
             try:
                 for sock, peer in self._guests.accept(server, listener):
-                    self._welcome(sock, peer)
+                    self._welcome(sock, peer, listener)
             except NoDescriptors:
                 await self._guests.wait_for_descriptors()
 
-    def _welcome(self, sock: socket.socket, peer: Peer) -> None:
-        guest = Guest(sock, self._guests.kind(self._broker, peer, self._spares), trio.current_time())
+    def _welcome(self, sock: socket.socket, peer: Peer, listener: Listener) -> None:
+        guest = Guest(sock, self._guests.greet(peer, listener, self._spares), trio.current_time())
         self._guests.add(guest)
         self._nursery.start_soon(self._serve, guest, PlainChannel(sock))
 

@@ -8,7 +8,7 @@ from typing import Protocol
 import trio
 
 from trilogue.broker.broker import Broker
-from trilogue.broker.network.connection import Connection
+from trilogue.broker.network.guests import Watched
 from trilogue.broker.network.listeners import CannotStart, Listener
 from trilogue.broker.requests.peer import Peer
 
@@ -29,7 +29,7 @@ class Transport(Protocol):
         """Never ends: closes connections that have been silent for too long."""
         ...
 
-    def serve_with(self, kind: type[Connection]) -> None:
+    def serve_with(self, watched: Watched) -> None:
         """See `Guests`."""
         ...
 

@@ -2,6 +2,7 @@
 
 from trilogue.broker.security.brokers import Exchange, Identity
 from trilogue.broker.security.principals import ANONYMOUS, Principal
+from trilogue.broker.security.sasl.login import Login
 
 
 class Hangup(Exception):
@@ -18,6 +19,7 @@ class Peer:
         "host",
         "listener",
         "local",
+        "login",
         "principal",
         "software_name",
         "software_version",
@@ -30,7 +32,9 @@ class Peer:
         self.broker: Identity | None = None
         """Which broker of the cluster it is, if it has proven that."""
         self.exchange: Exchange | None = None
-        """By which it is about to."""
+        """By which it is about to, where nobody else is asked who he is."""
+        self.login: Login | None = None
+        """On a listener with SASL."""
         self.client_id: str | None = None
         self.version = 0
         self.software_name = self.software_version = "unknown"

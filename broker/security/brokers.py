@@ -8,7 +8,8 @@ import hmac
 from struct import Struct
 from typing import NamedTuple
 
-from trilogue.wire.errors import BrokerError, ErrorCode
+from trilogue.broker.security.principals import BROKER, Principal
+from trilogue.broker.security.sasl.mechanism import SaslFailed
 
 MECHANISM = "TRILOGUE-BROKER"
 NONCE_BYTES = 16
@@ -25,24 +26,28 @@ class Identity(NamedTuple):
 class Exchange:
     """The side that is dialled.  `identity` is there once it is proven."""
 
-    __slots__ = ("_claim", "_nonce", "_secret", "identity")
+    __slots__ = ("_claim", "_nonce", "_secret", "expires_ms", "identity", "name", "principal")
 
     def __init__(self, secret: bytes, nonce: bytes) -> None:
         self._secret, self._nonce = secret, nonce
         self._claim = b""
+        self.name = MECHANISM
         self.identity: Identity | None = None
+        self.principal: Principal | None = None
+        self.expires_ms: float | None = None
 
     def hear(self, message: bytes) -> bytes:
-        """What to answer.  Raises SASL_AUTHENTICATION_FAILED, and says no more than that."""
+        """What to answer.  Raises SaslFailed, and says no more than that."""
         if not self._claim:
             if len(message) != CLAIM.size:
-                raise BrokerError(ErrorCode.SASL_AUTHENTICATION_FAILED)
+                raise SaslFailed
             self._claim = message
             return self._nonce
         if not hmac.compare_digest(proof(self._secret, self._claim, self._nonce), message):
-            raise BrokerError(ErrorCode.SASL_AUTHENTICATION_FAILED)
+            raise SaslFailed
         node_id, epoch, _ = CLAIM.unpack(self._claim)
         self.identity = Identity(node_id, epoch)
+        self.principal = Principal(BROKER, str(node_id))
         return b""
 
 

@@ -3,6 +3,8 @@
 from typing import NamedTuple, Self
 
 USER = "User"
+BROKER = "Broker"
+"""One of the cluster, which has proven it.  No word of Kafka's: there brokers are users like others."""
 
 
 class Principal(NamedTuple):

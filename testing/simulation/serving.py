@@ -15,6 +15,7 @@ import trio
 from trilogue.broker.broker import Broker
 from trilogue.broker.network.buffers import Spares
 from trilogue.broker.network.connection import Connection, Part
+from trilogue.broker.network.guests import Watched
 from trilogue.broker.network.listeners import Listener
 from trilogue.broker.network.parking import Parking
 from trilogue.broker.network.sending import read
@@ -84,10 +85,10 @@ class Serving:
     async def sweep(self) -> None:
         await trio.sleep_forever()
 
-    def serve_with(self, kind: type[Connection]) -> None:
+    def serve_with(self, watched: Watched) -> None:
+        self._kind = watched(Connection)
         for guest in self._guests:
-            guest.connection.__class__ = kind
-        self._kind = kind
+            guest.connection.__class__ = self._kind
 
     def hang_up(self, which: Callable[[Peer], bool]) -> None:
         for guest in list(self._guests):

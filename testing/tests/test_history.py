@@ -2,7 +2,7 @@
 
 import pytest
 
-from trilogue.broker.network.connection import Connection
+from trilogue.broker.network.guests import unwatched
 from trilogue.broker.tests.running import Raw
 from trilogue.storage.tests.making import batch
 from trilogue.testing import Broker
@@ -63,13 +63,13 @@ def test_nothing_is_recorded_unless_asked_for():
         create(raw, "orders")
         produce(raw, ORDERS)
         assert len(broker.history) == 0
-        assert broker.server.transport._guests.kind is Connection
+        assert broker.server.transport._guests.watched is unwatched
         with broker.history.recording(), broker.history.recording():
             produce(raw, ORDERS)
         produce(raw, ORDERS)
 
         assert len(broker.history) == 1
-        assert broker.server.transport._guests.kind is Connection
+        assert broker.server.transport._guests.watched is unwatched
         broker.reset()
         assert len(broker.history) == 0
 

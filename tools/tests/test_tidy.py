@@ -70,7 +70,9 @@ PURE = [
     Path("broker/cluster/image.py"),
     Path("broker/cluster/placement.py"),
     Path("broker/cluster/reassignment.py"),
+    Path("broker/cluster/users.py"),
     Path("broker/config"),
+    Path("broker/security"),
 ]
 IMPURE = {"trio", "time", "datetime", "random", "secrets", "socket", "threading", "asyncio", "kazoo"}
 

@@ -193,6 +193,7 @@ class TestParse:
             ("log.cleanup.policy", "compact,delete,compact", ["compact", "delete"]),
             ("broker.rack", " r1", "r1"),
             ("listener.name.internal.ssl.client.auth", "none", "none"),
+            ("listener.name.internal.plain.sasl.jaas.config", "x", "x"),
             ("listener.name.internal.plugins.own", "x", "x"),
             ("config.providers.file.class", "x.Y", "x.Y"),
         ],
@@ -228,9 +229,15 @@ class TestParse:
             ("ssl.client.auth", "required", f"ssl.client.auth {OPEN_TO_ALL}"),
             ("ssl.clinet.auth", "x", "ssl.clinet.auth: there is no such setting; did you mean ssl.client.auth?"),
             (
-                "listener.name.internal.plain.sasl.jaas.config",
+                "listener.name.internal.ssl.client.auth",
+                "required",
+                f"listener.name.internal.ssl.client.auth {OPEN_TO_ALL}",
+            ),
+            (
+                "sasl.jaas.config",
                 "x",
-                f"listener.name.internal.plain.sasl.jaas.config {OPEN_TO_ALL}",
+                "sasl.jaas.config counts only as listener.name.LISTENER.MECHANISM.sasl.jaas.config, "
+                "both in small letters",
             ),
             (
                 "process.roles",

@@ -229,12 +229,12 @@ def test_names_that_metrics_would_confuse_do_not_live_together(broker):
 
 
 def test_secrets_are_never_told(caplog):
-    with caplog.at_level(logging.DEBUG), running(ssl_keystore_password="hunter2") as victim, Raw(victim) as raw:
+    with caplog.at_level(logging.DEBUG), running(trilogue_zookeeper_digest="me:hunter2") as victim, Raw(victim) as raw:
         resource_ = DescribeConfigsRequest.Resource(resource_type=4, resource_name="1", configuration_keys=None)
         answer = raw.ask(DescribeConfigsRequest(resources=[resource_]), 4, DescribeConfigsResponse)
         told = {entry.name: (entry.value, entry.is_sensitive) for entry in answer.results[0].configs}
 
-    assert told["ssl.keystore.password"] == (None, True)
+    assert told["trilogue.zookeeper.digest"] == (None, True)
     assert "hunter2" not in caplog.text
 
 

@@ -40,8 +40,10 @@ class Offered(NamedTuple):
     mechanisms: Mapping[str, Callable[[], Mechanism]]
     hidden: Mapping[str, Callable[[], Mechanism]]
     """Those that nobody is told of: the brokers' own."""
-    lifetime_ms: Callable[[str], float | None]
-    """How long a login by a mechanism is good for at most."""
+    lifetimes_ms: Mapping[str, float]
+    """How long a login by a mechanism is good for at most, where that ends."""
+    failed_delay_seconds: float
+    """So long a refusal is held back."""
 
 
 class Heard(NamedTuple):
@@ -58,33 +60,32 @@ class Heard(NamedTuple):
 
 
 class Login:
-    __slots__ = ("_again", "_begun_ms", "_mechanism", "_offered", "ends_ms", "principal", "step")
+    __slots__ = ("_again", "_begun_ms", "_offered", "ends_ms", "mechanism", "principal", "step", "why")
 
     def __init__(self, offered: Offered) -> None:
         self._offered = offered
-        self._mechanism: Mechanism | None = None
+        self.mechanism: Mechanism | None = None
         self._again: str | None = None
         """By which mechanism it was known before."""
         self._begun_ms = -AGAIN_MS
         self.step = Step.START
         self.principal: Principal = ANONYMOUS
         self.ends_ms: float | None = None
+        self.why = ""
+        """It is over."""
+
+    @property
+    def delay_seconds(self) -> float:
+        return self._offered.failed_delay_seconds
 
     def known(self, now_ms: float) -> bool:
         """Whether requests are handled.  What has ended is noticed when something is asked for, not before."""
         if self.step is Step.KNOWN and self.ends_ms is not None and self.ends_ms <= now_ms:
-            self.step = Step.OVER
+            self._end("its login has ended")
         return self.step is Step.KNOWN
-
-    def may_ask_versions(self) -> bool:
-        return self.step is Step.START
 
     def asked_versions(self) -> None:
         self.step = Step.VERSIONS
-
-    @property
-    def may_shake_hands(self) -> bool:
-        return self.step in (Step.START, Step.VERSIONS)
 
     def may_begin_again(self, now_ms: float) -> bool:
         return self.step is Step.KNOWN and self.ends_ms is not None and now_ms - self._begun_ms >= AGAIN_MS
@@ -94,23 +95,23 @@ class Login:
         ours = list(offered.mechanisms)
         made = offered.mechanisms.get(name) or offered.hidden.get(name)
         if made is None:
-            self.step = Step.OVER
+            self._end(f"not authenticated: there is no mechanism {name}")
             return ErrorCode.UNSUPPORTED_SASL_MECHANISM, ours
         if self.step is Step.KNOWN:
-            assert self._mechanism is not None
-            self._again, self._begun_ms = self._mechanism.name, now_ms
-        self._mechanism = made()
+            assert self.mechanism is not None
+            self._again, self._begun_ms = self.mechanism.name, now_ms
+        self.mechanism = made()
         self.step = Step.TOKENS if version > 0 else Step.RAW
         return ErrorCode.NONE, ours
 
     @property
     def begins_with_another(self) -> bool:
         """Whoever was known by one mechanism is not known again by another."""
-        return self._again is not None and self._mechanism is not None and self._mechanism.name != self._again
+        return self._again is not None and self.mechanism is not None and self.mechanism.name != self._again
 
     def hear(self, message: bytes, now_ms: float) -> Heard:
         """One message of the mechanism."""
-        mechanism, again = self._mechanism, self._again is not None
+        mechanism, again = self.mechanism, self._again is not None
         assert mechanism is not None
         assert self.step in (Step.TOKENS, Step.RAW)
         try:
@@ -121,7 +122,7 @@ class Login:
                     f"{dotted(mechanism.principal or ANONYMOUS)}"
                 )
         except SaslFailed as failed:
-            self.step = Step.OVER
+            self._end(f"not authenticated: {in_words(failed, mechanism.name, again=again)}")
             return Heard(ErrorCode.SASL_AUTHENTICATION_FAILED, in_words(failed, mechanism.name, again=again))
         if mechanism.principal is None:
             return Heard(auth_bytes=answer)
@@ -131,11 +132,13 @@ class Login:
         return Heard(auth_bytes=answer, lifetime_ms=0 if left is None else int(left))
 
     def _left_ms(self, mechanism: Mechanism, now_ms: float) -> float | None:
-        ends = [self._offered.lifetime_ms(mechanism.name)]
-        if mechanism.expires_ms is not None:
-            ends.append(mechanism.expires_ms - now_ms)
-        known = [each for each in ends if each is not None]
-        return max(0.0, min(known)) if known else None
+        ends = [mechanism.expires_ms - now_ms] if mechanism.expires_ms is not None else []
+        if mechanism.name in self._offered.lifetimes_ms:
+            ends.append(self._offered.lifetimes_ms[mechanism.name])
+        return max(0.0, min(ends)) if ends else None
+
+    def _end(self, why: str) -> None:
+        self.step, self.why = Step.OVER, why
 
 
 def dotted(principal: Principal) -> str:

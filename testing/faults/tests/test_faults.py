@@ -307,7 +307,9 @@ def test_other_brokers_of_the_process_are_not_touched():
 
 
 def kinds(broker):
-    return {type(guest.connection) for guest in connections(broker).values()} | {broker.server.transport._guests.kind}
+    return {type(guest.connection) for guest in connections(broker).values()} | {
+        broker.server.transport._guests.watched(Connection)
+    }
 
 
 def test_connections_are_the_brokers_own_unless_there_are_faults():

@@ -23,8 +23,11 @@ from trilogue.wire.schema import Kind
 registry.load()
 EVERY = [(api.request, version) for api in registry.APIS.values() for version in api.numbers]
 IDS = {bytes([number] * 16): name for number, name in enumerate(["orders", "users"], 1)}
-NOWHERE = {(name, version) for name in ("AlterReplicaLogDirs", "DescribeLogDirs") for version in (0, 1, 2)}
-"""They answer by directory, and the first versions of the second have no code for all of it."""
+NOWHERE = {
+    *((name, version) for name in ("AlterReplicaLogDirs", "DescribeLogDirs") for version in (0, 1, 2)),
+    ("AlterUserScramCredentials", 0),
+}
+"""They answer by directory or by user, and have no code for all of it in these versions."""
 
 
 def a_struct(kind, version, depth=0):
