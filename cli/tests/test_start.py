@@ -274,7 +274,7 @@ def test_metadata_of_a_newer_version(tmp_path, refused):
         (("--advertise", "x"), "advertised.listeners=PLAINTEXT://x: write it like PLAINTEXT://127.0.0.1:9092"),
         (
             ("--set", "listeners=SSL://127.0.0.1:0"),
-            "listener SSL is to speak SSL, and we only speak PLAINTEXT (KNOWN_GAPS.md)",
+            "listener SSL is to speak SSL, and we only speak PLAINTEXT and SASL_PLAINTEXT (KNOWN_GAPS.md)",
         ),
         (
             ("--set", "listeners=MINE://127.0.0.1:0"),

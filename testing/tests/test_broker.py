@@ -106,9 +106,9 @@ def test_settings_come_by_kafkas_name_or_as_keywords(given):
 
 
 def test_true_and_lists_are_written_as_kafka_does():
-    with Broker(auto_create_topics_enable=False, sasl_enabled_mechanisms=["PLAIN", "GSSAPI"]) as broker:
+    with Broker(auto_create_topics_enable=False, log_cleanup_policy=["compact", "delete"]) as broker:
         assert broker.server.broker.config["auto.create.topics.enable"] is False
-        assert broker.server.broker.config["sasl.enabled.mechanisms"] == ["PLAIN", "GSSAPI"]
+        assert broker.server.broker.config["log.cleanup.policy"] == ["compact", "delete"]
 
 
 def test_a_setting_that_does_not_exist_is_said_where_the_broker_is_started():
