@@ -20,7 +20,7 @@ def deletion(name: str, mechanism: int = SHA_256) -> Alter.Deletion:
 
 def in_order(told: dict[str, Any]) -> dict[str, Any]:
     """Kafka's comes out of hash maps; and what other scenarios have left is left out."""
-    ours = ("alice", "bob", "carol", "nobody", "")
+    ours = ("alice", "bob", "carol", "nobody", "", "BOB", "a/b=c, ä", "..")
     found = [each for each in told["results"] if each["user"] in ours]
     for each in found:
         each.get("credential_infos", []).sort(key=repr)
@@ -90,3 +90,15 @@ def describing(ask: Asking) -> None:
     describe("one twice", alice, bob, alice)
     describe("one twice who is not there", ask.name("nobody"), ask.name("nobody"))
     describe("no name", "")
+    describe("no name twice", "", "")
+    describe("all at once", "", bob, ask.name("nobody"), alice, alice)
+    describe("in capital letters", bob.upper())
+    strange = ask.name("a/b=c, ä")
+    odd = Alter(deletions=[], upsertions=[upsertion(strange), upsertion(ask.name(".."))])
+    assert all(each.error_code == 0 for each in ask.quietly(odd, 0).results)
+    ask.catch_up()
+    describe("strange names", strange, ask.name(".."))
+    gone = Alter(deletions=[deletion(alice), deletion(bob, SHA_512)], upsertions=[])
+    assert all(each.error_code == 0 for each in ask.quietly(gone, 0).results)
+    ask.catch_up()
+    describe("after one of two, and the only one, are gone", alice, bob)
