@@ -476,7 +476,14 @@ def put_aside(file: Path, why: str) -> None:
 
 def inter_broker_listener(config: BrokerConfig, listeners: Sequence[Listener]) -> str:
     """The listener that other brokers come to: the one that is named, or the first."""
-    named = config["inter.broker.listener.name"]
+    named, protocol = config["inter.broker.listener.name"], config.static.get("security.inter.broker.protocol")
+    if named is not None and protocol is not None:
+        raise CannotStart("only one of inter.broker.listener.name and security.inter.broker.protocol should be set")
+    if protocol is not None:
+        found = next((each.name for each in listeners if each.protocol == protocol.strip()), None)
+        if found is None:
+            raise CannotStart(f"security.inter.broker.protocol={protocol}: no listener speaks it")
+        return found
     if named is None:
         return listeners[0].name
     if named.upper() not in (each.name for each in listeners):

@@ -36,6 +36,8 @@ class Fit:
     """Columns of the table that have to be written anew, and their new types."""
     added: Mapping[str, Type]
     """Columns that it lacks."""
+    grown: Mapping[str, Type]
+    """Columns that get more inside."""
     schema: Columns
     """What it has once they are written."""
 
@@ -46,6 +48,7 @@ def fit(there: Columns, coming: Columns) -> tuple[Fit, list[str]]:
     columns: dict[str, tuple[str, Type]] = {}
     widened: dict[str, Type] = {}
     added: dict[str, Type] = {}
+    grown: dict[str, Type] = {}
     problems = []
     for name, kind in coming.items():
         known = names.get(name.casefold())
@@ -58,10 +61,10 @@ def fit(there: Columns, coming: Columns) -> tuple[Fit, list[str]]:
             problems.append(refusal(known, there[known], kind))
             continue
         columns[name] = known, wanted
-        if wanted != there[known] and not nested(wanted):
-            widened[known] = wanted
+        if wanted != there[known]:
+            (grown if nested(wanted) else widened)[known] = wanted
     schema = {**there, **dict(columns.values())}
-    return Fit(columns, widened, added, schema), problems
+    return Fit(columns, widened, added, grown, schema), problems
 
 
 def refusal(name: str, there: Type, coming: Type) -> str:

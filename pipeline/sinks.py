@@ -101,7 +101,7 @@ class DeltaWriter:
 
     def write(self, batch: "DataFrame", number: int) -> None:
         rows = fitting(batch, self._fit).write.format("delta").mode("append").partitionBy(*self._sink.partition_by)
-        rows.option("txnAppId", self._owner).option("txnVersion", number).option("mergeSchema", "true").save(self._path)
+        rows.option("txnAppId", self._owner).option("txnVersion", number).save(self._path)
 
 
 class UpsertWriter(DeltaWriter):
@@ -117,11 +117,11 @@ class UpsertWriter(DeltaWriter):
         if "_offset" in batch.columns:
             newest = Window.partitionBy(*self._sink.key).orderBy(F.desc("_offset"))
             rows = rows.withColumn("__rank", F.row_number().over(newest)).where("__rank = 1")
-        wanted = fitting(rows, self._fit)
-        columns = wanted.columns
-        empty = wanted.limit(0).write.format("delta").mode("ignore")
+        rows = fitting(rows, self._fit, "__gone")
+        columns = visible(rows)
+        empty = rows.select(*columns).limit(0).write.format("delta").mode("ignore")
         empty.partitionBy(*self._sink.partition_by).save(self._path)
-        fitting(rows, self._fit, "__gone").createOrReplaceTempView("trilogue_batch")
+        rows.createOrReplaceTempView("trilogue_batch")
         session.conf.set("spark.databricks.delta.write.txnAppId", self._owner)
         session.conf.set("spark.databricks.delta.write.txnVersion", str(number))
         try:

@@ -56,6 +56,7 @@ def in_words(found: Fits) -> list[str]:
     for path, each in found.items():
         if len(each.added) < len(each.schema):
             said += [f"{path}: {name} {in_sql(kind)} is new" for name, kind in each.added.items()]
+        said += [f"{path}: {name} becomes {in_sql(kind)}" for name, kind in each.grown.items()]
         said += [f"{path}: {name} becomes {in_sql(kind)}: written anew" for name, kind in each.widened.items()]
     return said
 
@@ -110,22 +111,48 @@ def fitting(rows: "DataFrame", found: Fit | None, *more: str) -> "DataFrame":
 
 
 def as_there(rows: "DataFrame", name: str, found: Fit) -> Any:
-    known, kind = found.columns.get(name, (name, None))
-    column = rows[f"`{name}`"]
-    return cast(column, kind).alias(known) if isinstance(kind, str) else column.alias(known)
+    have = rows.schema[name].dataType.jsonValue()
+    known, want = found.columns.get(name, (name, have))
+    return shaped(rows[f"`{name}`"], have, want).alias(known)
 
 
-def cast(column: Any, kind: Type) -> Any:
-    return column.cast(in_sql(kind))
+def shaped(column: Any, have: Type, want: Type) -> Any:
+    """The column with another type that holds its own: wider, or with more inside, which is null."""
+    from pyspark.sql import functions as F
+
+    if have == want:
+        return column
+    if isinstance(have, str) or isinstance(want, str):
+        return column.cast(data_type(want))
+    if want["type"] == "struct":
+        theirs = {each["name"].casefold(): each for each in have["fields"]}
+        parts = []
+        for each in want["fields"]:
+            other = theirs.get(each["name"].casefold())
+            part = F.lit(None).cast(data_type(each["type"]))
+            if other is not None:
+                part = shaped(column.getField(other["name"]), other["type"], each["type"])
+            parts.append(part.alias(each["name"]))
+        return F.when(column.isNotNull(), F.struct(*parts))
+    if want["type"] == "array":
+        return F.transform(column, lambda each: shaped(each, have["elementType"], want["elementType"]))
+    values = F.transform_values(column, lambda _, value: shaped(value, have["valueType"], want["valueType"]))
+    return F.transform_keys(values, lambda key, _: shaped(key, have["keyType"], want["keyType"]))
+
+
+def data_type(kind: Type) -> Any:
+    return schema_of({"": kind}).fields[0].dataType
+
+
+def schema_of(types: Columns) -> Any:
+    from pyspark.sql.types import StructType
+
+    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in types.items()]
+    return StructType.fromJson({"type": "struct", "fields": fields})
 
 
 def widened(rows: "DataFrame", types: Mapping[str, Type]) -> "DataFrame":
-    return rows.select(
-        *(
-            cast(rows[f"`{name}`"], types[name]).alias(name) if name in types else rows[f"`{name}`"]
-            for name in rows.columns
-        )
-    )
+    return rows.withColumns({name: rows[f"`{name}`"].cast(data_type(kind)) for name, kind in types.items()})
 
 
 def parquet_as(session: "SparkSession", path: str, types: Mapping[str, Type]) -> "DataFrame":
@@ -147,10 +174,11 @@ def folders_as_text(session: "SparkSession") -> Iterator[None]:
 
 def change_delta(session: "SparkSession", path: str, found: Fit, partition_by: Sequence[str]) -> None:
     """A commit of Delta Lake's own for each: readers have the table as it was, or as it is to be."""
+    is_there = len(found.added) < len(found.schema)
     if found.widened:
         rows = widened(session.read.format("delta").load(path), found.widened)
         writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
         writer.partitionBy(*partition_by).save(path)
-    if found.added and len(found.added) < len(found.schema):
-        added = ", ".join(f"`{name}` {in_sql(kind)}" for name, kind in found.added.items())
-        session.sql(f"ALTER TABLE delta.`{path}` ADD COLUMNS ({added})")
+    if is_there and (found.added or found.grown):
+        nothing = session.createDataFrame([], schema_of(found.schema))
+        nothing.write.format("delta").mode("append").option("mergeSchema", "true").save(path)

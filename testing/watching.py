@@ -17,7 +17,6 @@ from trilogue.broker.requests.later import Later, Parked, settled, waited
 from trilogue.broker.requests.peer import Hangup
 from trilogue.broker.requests.registry import APIS, Api, Soon
 from trilogue.broker.requests.registry import Answer as Handled
-from trilogue.broker.security.sasl.login import Step
 from trilogue.broker.server import Server
 from trilogue.testing.faults.damaging import damage
 from trilogue.testing.faults.fault import BEFORE, Answer, Close, Corrupt, Delay, Drop, Fault, name_of
@@ -232,7 +231,8 @@ def watched(watch: Watch, kind: type[Connection]) -> type[Connection]:
         __slots__ = ()
 
         def _handle(self, frame: memoryview) -> int:
-            if self.peer.login is not None and self.peer.login.step is not Step.KNOWN:
+            login = self.peer.login
+            if login is not None and not login.known(self._broker.clock()):
                 return super()._handle(frame)  # type: ignore[no-any-return]
             return watch.handle(self, frame, super()._handle)
 

@@ -5,26 +5,12 @@ No channel binding, no SASLprep, user names of ASCII only.  `tokenauth=true` say
 
 import hashlib
 import hmac
-import re
 from enum import IntEnum
 from typing import NamedTuple
 
 ITERATIONS_MIN, ITERATIONS_MAX = 4096, 16384
 """Kafka's bounds for credentials that are made."""
 
-SASL_NAME = r"(?:[\x01-\x2B\x2D-\x3C\x3E-\x7F]|=2C|=3D)+"
-NONCE = r"[\x21-\x2B\x2D-\x7E]+"
-VALUE = r"[\x01-\x2B\x2D-\x7F]+"
-BASE64 = r"(?:[a-zA-Z0-9/+]{4})*(?:[a-zA-Z0-9/+]{3}=|[a-zA-Z0-9/+]{2}==)?"
-CLIENT_FIRST = re.compile(
-    rf"n,(?:a=(?P<acting_as>{SASL_NAME}))?,(?:m={VALUE},)?n=(?P<name>{SASL_NAME}),r=(?P<nonce>{NONCE})"
-    rf"(?P<more>(?:,[A-Za-z]+={VALUE})*)",
-    re.DOTALL,
-)
-CLIENT_FINAL = re.compile(
-    rf"c=(?P<channel>{BASE64}),r=(?P<nonce>{NONCE})(?:,[A-Za-z]+={VALUE})*,p=(?P<proof>{BASE64})",
-    re.DOTALL,
-)
 TOKEN = "tokenauth"
 
 
@@ -86,22 +72,10 @@ class First(NamedTuple):
         more = "".join(f",{key}={value}" for key, value in self.extensions.items())
         return f"n={name},r={self.nonce}{more}"
 
-    @classmethod
-    def parse(cls, text: str) -> "First | None":
-        match = CLIENT_FIRST.fullmatch(text)
-        if match is None:
-            return None
-        more = dict(part.partition("=")[::2] for part in match["more"].split(",") if part)
-        return cls(unescaped(match["name"]), match["nonce"], unescaped(match["acting_as"] or ""), more)
-
 
 def signed(first: First, told: str, without_proof: str) -> bytes:
     """What both sign."""
     return f"{first.bare},{told},{without_proof}".encode()
-
-
-def unescaped(name: str) -> str:
-    return name.replace("=2C", ",").replace("=3D", "=")
 
 
 def xor(one: bytes, other: bytes) -> bytes:

@@ -3,6 +3,7 @@
 One change for a user in one request; whoever is named more often is refused as a whole, as Kafka does.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -11,6 +12,8 @@ from trilogue.broker.cluster.image import Image
 from trilogue.broker.security.credentials import Credential, entity, entity_name
 from trilogue.wire.errors import BrokerError, ErrorCode
 from trilogue.wire.scram import ITERATIONS_MAX, ITERATIONS_MIN, ScramMechanism
+
+logger = logging.getLogger(__name__)
 
 KIND = "users"
 Key = tuple[str, str]
@@ -32,12 +35,20 @@ class Upsertion(NamedTuple):
 Change = Deletion | Upsertion
 
 
+def credential_of(image: Image, name: str, kind: ScramMechanism) -> Credential | None:
+    """What the user has; nothing, too, if it cannot be read."""
+    text = image.config(KIND, entity(name)).get(kind.sasl_name)
+    try:
+        return None if text is None else Credential.parse(text)
+    except ValueError as problem:
+        logger.error("%s of %r in the store: %s", kind.sasl_name, name, problem)
+        return None
+
+
 def iterations_of(image: Image, name: str) -> dict[ScramMechanism, int]:
     """By the mechanisms that the user has."""
-    config = image.config(KIND, entity(name))
-    return {
-        kind: Credential.parse(config[kind.sasl_name]).iterations for kind in ScramMechanism if kind.sasl_name in config
-    }
+    found = {kind: credential_of(image, name, kind) for kind in ScramMechanism}
+    return {kind: each.iterations for kind, each in found.items() if each is not None}
 
 
 def everybody(image: Image) -> list[str]:

@@ -11,7 +11,8 @@ from trilogue.broker.config.broker import BrokerConfig
 
 def of_listener(config: BrokerConfig, listener: str, name: str, mechanism: str | None = None) -> Any:
     """The value in force.  Any: the tables know its type, mypy cannot."""
-    return next((config[each] for each in names(listener, name, mechanism) if each in config), None)
+    values = (config.get(each) for each in names(listener, name, mechanism))
+    return next((value for value in values if value is not None), None)
 
 
 def names(listener: str, name: str, mechanism: str | None = None) -> list[str]:

@@ -4,12 +4,12 @@ What may come when is said in `security/sasl/login.py`; here it is read and answ
 while, so that nobody tries passwords quickly.
 """
 
-import logging
 from functools import partial
 
 import trio
 
 from trilogue.broker.broker import Broker
+from trilogue.broker.cluster.users import credential_of
 from trilogue.broker.network.buffers import Spares
 from trilogue.broker.network.connection import Connection
 from trilogue.broker.network.sasl import Sasl
@@ -17,9 +17,8 @@ from trilogue.broker.requests.peer import Hangup, Peer
 from trilogue.broker.requests.registry import APIS
 from trilogue.broker.security.brokers import MECHANISM as OF_BROKERS
 from trilogue.broker.security.brokers import Exchange
-from trilogue.broker.security.credentials import Credential, entity
 from trilogue.broker.security.principals import user
-from trilogue.broker.security.sasl.login import Heard, Login, Offered, Step
+from trilogue.broker.security.sasl.login import Login, Offered, Step
 from trilogue.broker.security.sasl.mechanism import Mechanism
 from trilogue.broker.security.sasl.plain import NAME as PLAIN
 from trilogue.broker.security.sasl.plain import Plain
@@ -31,8 +30,6 @@ from trilogue.wire.errors import ErrorCode
 from trilogue.wire.frame import SIZE, Header, read_header, request_reader, write_response
 from trilogue.wire.schema import Request, Response
 from trilogue.wire.scram import First, ScramMechanism
-
-logger = logging.getLogger(__name__)
 
 HANDSHAKE = SaslHandshakeRequest.api_key.to_bytes(2, "big")
 
@@ -60,10 +57,11 @@ class Authenticating(Connection):
             if login.ends_ms is None:
                 return super()._handle(frame)
             now = self._broker.clock()
-            if not login.known(now):
-                raise Hangup("its login has ended")
-            if frame[: len(HANDSHAKE)] != HANDSHAKE or not login.may_begin_again(now):
+            begins_again = frame[: len(HANDSHAKE)] == HANDSHAKE and login.may_begin_again(now)
+            if login.known(now) and not begins_again:
                 return super()._handle(frame)
+        if login.step is Step.OVER:
+            raise Hangup(login.why)
         if login.step is Step.RAW:
             self._hear_raw(login, bytes(frame))
         else:
@@ -71,55 +69,47 @@ class Authenticating(Connection):
         return len(frame)
 
     def _hear(self, login: Login, frame: memoryview, header: Header) -> None:
-        peer, key, version = self.peer, header.key, header.version
-        request = {
-            Step.START: (ApiVersionsRequest, SaslHandshakeRequest),
-            Step.VERSIONS: (SaslHandshakeRequest,),
-            Step.KNOWN: (SaslHandshakeRequest,),
-            Step.TOKENS: () if login.begins_with_another else (SaslAuthenticateRequest,),
-        }[login.step]
-        asked = next((each for each in request if each.api_key == key), None)
-        if asked is None:
+        key, version = header.key, header.version
+        if key not in login.awaited:
             raise Hangup(f"it asked for API {key} before it was known who it is")
-        if version not in APIS[key].numbers:
+        api = APIS[key]
+        if version not in api.numbers:
             self._refuse(header)  # of ApiVersions: it may ask again
             return
-        peer.version, peer.client_id = version, header.client_id
-        answer, late = self._answer(login, request_reader(asked, version)(frame, header.body_at))
-        if late:
-            self._hold_back(login, answer, header)
-        else:
-            self.out.extend(write_response(answer, version, header.correlation_id))
+        self.peer.version, self.peer.client_id = version, header.client_id
+        answer = self._answer(login, request_reader(api.request, version)(frame, header.body_at))
+        if login.step is Step.OVER and isinstance(answer, SaslAuthenticateResponse):
+            self.promise(after(login.delay_seconds, answer), api, version, header.correlation_id)
+            return
+        self.out.extend(write_response(answer, version, header.correlation_id))
+        if login.step is Step.OVER:
+            self._close_later(login)
 
-    def _answer(self, login: Login, request: Request) -> tuple[Response, bool]:
-        """And whether it is to be held back."""
+    def _answer(self, login: Login, request: Request) -> Response:
         now = self._broker.clock()
         if isinstance(request, SaslHandshakeRequest):
             code, mechanisms = login.shake_hands(request.mechanism, self.peer.version, now)
-            if code != ErrorCode.NONE:
-                self._close_later(login)
-            return SaslHandshakeResponse(error_code=code, mechanisms=mechanisms), False
+            return SaslHandshakeResponse(error_code=code, mechanisms=mechanisms)
         if isinstance(request, SaslAuthenticateRequest):
             heard = login.hear(bytes(request.auth_bytes), now)
             self._take_note(login)
-            answer = SaslAuthenticateResponse(
+            return SaslAuthenticateResponse(
                 error_code=heard.code,
                 error_message=heard.message,
                 auth_bytes=heard.auth_bytes,
                 session_lifetime_ms=heard.lifetime_ms,
             )
-            return answer, heard.late
-        versions = APIS[ApiVersionsRequest.api_key].handler(self._broker, request, self.peer)
-        assert isinstance(versions, ApiVersionsResponse)
-        if versions.error_code == ErrorCode.NONE:
+        answer = APIS[ApiVersionsRequest.api_key].handler(self._broker, request, self.peer)
+        assert isinstance(answer, ApiVersionsResponse)
+        if answer.error_code == ErrorCode.NONE:
             login.asked_versions()
-        return versions, False
+        return answer
 
     def _hear_raw(self, login: Login, message: bytes) -> None:
         """Of the oldest clients: only the mechanism's own messages, each behind its size."""
-        heard: Heard = login.hear(message, self._broker.clock())
+        heard = login.hear(message, self._broker.clock())
         self._take_note(login)
-        if heard.late:
+        if login.step is Step.OVER:
             self._close_later(login)
         else:
             self.out.append(SIZE.pack(len(heard.auth_bytes)) + heard.auth_bytes)
@@ -130,12 +120,6 @@ class Authenticating(Connection):
         self.peer.principal, self.bytes_max = login.principal, self._broker.request_bytes_max
         if isinstance(login.mechanism, Exchange):
             self.peer.broker = login.mechanism.identity
-
-    # -- refusing ------------------------------------------------------------------------------
-
-    def _hold_back(self, login: Login, answer: Response, header: Header) -> None:
-        api = APIS[header.key]
-        self.promise(after(login.delay_seconds, answer), api, header.version, header.correlation_id)
 
     def _close_later(self, login: Login) -> None:
         """`resume` does it, once there is nothing more to wait for."""
@@ -166,8 +150,8 @@ def scram(broker: Broker, kind: ScramMechanism) -> Mechanism:
     def find(first: First) -> Known | None:
         if first.is_token:
             return None
-        text = broker.image.config("users", entity(first.name)).get(kind.sasl_name)
-        return Known(Credential.parse(text), user(first.name)) if text is not None else None
+        credential = credential_of(broker.image, first.name, kind)
+        return Known(credential, user(first.name)) if credential is not None else None
 
     return Scram(kind, find, partial(pretended, kind, broker.image.secret), broker.fresh_nonce())
 

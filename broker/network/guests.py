@@ -15,7 +15,6 @@ from typing import Generic, TypeVar
 import trio
 
 from trilogue.broker.broker import Broker
-from trilogue.broker.network.authenticating import Authenticating, offered
 from trilogue.broker.network.buffers import Spares
 from trilogue.broker.network.connection import Connection
 from trilogue.broker.network.listeners import Listener, plain_host
@@ -36,6 +35,8 @@ FULL_SECONDS = 0.2
 
 REPORTED_MAX = 1000
 """So many different troubles are named in the log."""
+SAID_CHARS = 500
+"""Of each so many characters: what strangers call themselves may be long."""
 
 Watched = Callable[[type[Connection]], type[Connection]]
 
@@ -67,6 +68,8 @@ class Guests(Generic[G]):
         self._broker, self._close = broker, close
         self.watched: Watched = unwatched
         """What is made of each kind of connection; see `serve_with`."""
+        self._kinds: dict[type[Connection], None] = {Connection: None}
+        """Those that have been welcomed."""
         self._offered: dict[str, Offered] = {}
         """By listener."""
         self.by_fd: dict[int, G] = {}
@@ -80,12 +83,16 @@ class Guests(Generic[G]):
 
     def greet(self, peer: Peer, listener: Listener, spares: Spares) -> Connection:
         """Of the listener's kind."""
-        if listener.sasl is None:
-            return self.watched(Connection)(self._broker, peer, spares)
-        if listener.name not in self._offered:
-            self._offered[listener.name] = offered(self._broker, listener.sasl)
-        peer.login = Login(self._offered[listener.name])
-        return self.watched(Authenticating)(self._broker, peer, spares)
+        kind = Connection
+        if listener.sasl is not None:
+            from trilogue.broker.network.authenticating import Authenticating, offered  # nothing for most brokers
+
+            if listener.name not in self._offered:
+                self._offered[listener.name] = offered(self._broker, listener.sasl)
+            peer.login = Login(self._offered[listener.name])
+            self._kinds[Authenticating] = None
+            kind = Authenticating
+        return self.watched(kind)(self._broker, peer, spares)
 
     def accept(self, server: socket.socket, listener: Listener) -> Iterator[tuple[socket.socket, Peer]]:
         """Those who knock, as far as there is room for them.  Raises NoDescriptors if the system has none left."""
@@ -135,7 +142,7 @@ class Guests(Generic[G]):
     def serve_with(self, watched: Watched) -> None:
         """Connections are of kinds made of theirs from here on, those that there are as well.  A kind adds no
         attributes; `unwatched` leaves them as they are."""
-        kinds = {self.watched(kind): watched(kind) for kind in (Connection, Authenticating)}
+        kinds = {self.watched(kind): watched(kind) for kind in self._kinds}
         for guest in self.by_fd.values():
             if (kind := kinds.get(type(guest.connection))) is not None:
                 guest.connection.__class__ = kind
@@ -171,7 +178,7 @@ class Guests(Generic[G]):
     def drop(self, guest: G, error: Exception) -> None:
         """Close, and say why if that helps anybody: once for each kind of trouble, not once for each attempt."""
         if isinstance(error, MalformedMessage | Hangup):
-            said = f"{guest.connection.peer}: {error}"
+            said = f"{guest.connection.peer}: {error}"[:SAID_CHARS]
             if said not in self._reported and len(self._reported) < REPORTED_MAX:
                 self._reported.add(said)
                 logger.warning("closed a connection from %s", printable(said))

@@ -3,11 +3,13 @@
 import errno
 import socket
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from trilogue.broker.config import BrokerConfig
 from trilogue.broker.config.catalog import without_listener
-from trilogue.broker.network.sasl import Sasl, sasl_of
+
+if TYPE_CHECKING:
+    from trilogue.broker.network.sasl import Sasl
 
 PLAINTEXT, SASL_PLAINTEXT = SPOKEN = ("PLAINTEXT", "SASL_PLAINTEXT")
 
@@ -36,7 +38,7 @@ class Listener(NamedTuple):
     advertised: Address | None
     """What clients are told; None tells them whatever address they have reached us by."""
     protocol: str = PLAINTEXT
-    sasl: Sasl | None = None
+    sasl: "Sasl | None" = None
     """How clients say who they are, if they are asked."""
 
     @property
@@ -71,7 +73,11 @@ def open_listeners(config: BrokerConfig) -> list[Listener]:
             if wanted.listener in controllers:
                 continue  # of Kafka's quorum, which we do not have
             protocol = protocol_of(wanted.listener, config)
-            sasl = sasl_of(config, wanted.listener) if protocol == SASL_PLAINTEXT else None
+            sasl = None
+            if protocol == SASL_PLAINTEXT:
+                from trilogue.broker.network.sasl import sasl_of  # nothing for most brokers
+
+                sasl = sasl_of(config, wanted.listener)
             sockets = bind(wanted)
             port = sockets[0].getsockname()[1]
             told = advertised.pop(wanted.listener, None)
@@ -83,8 +89,10 @@ def open_listeners(config: BrokerConfig) -> list[Listener]:
             raise CannotStart(f"advertised.listeners names {name}, which listeners does not have")
         if not opened:
             raise CannotStart("listeners is empty: nobody could connect")
-        if not any(each.sasl for each in opened) and (setting := asks_for_sasl(config)):
-            raise CannotStart(f"{setting} is set, and no listener asks who clients are: let one speak {SASL_PLAINTEXT}")
+        if setting := in_vain(config, [each.name.lower() for each in opened if each.sasl]):
+            raise CannotStart(
+                f"{setting} is set, and no such listener asks who clients are: let it speak {SASL_PLAINTEXT}"
+            )
     except BaseException:
         close_listeners(opened)
         raise
@@ -105,9 +113,13 @@ def protocol_of(listener: str, config: BrokerConfig) -> str:
     return str(protocol)
 
 
-def asks_for_sasl(config: BrokerConfig) -> str | None:
-    """The first setting that makes no sense where nobody is asked who he is."""
-    return next((name for name in config.static if (without_listener(name) or name) in OF_SASL), None)
+def in_vain(config: BrokerConfig, asking: Sequence[str]) -> str | None:
+    """The first setting of SASL that is for nobody; `asking` are the listeners that ask who clients are."""
+    for name in config.static:
+        plain = without_listener(name)
+        if (plain in OF_SASL and name.split(".")[2] not in asking) or (name in OF_SASL and not asking):
+            return name
+    return None
 
 
 def close_listeners(listeners: Sequence[Listener]) -> None:

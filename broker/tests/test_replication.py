@@ -241,6 +241,35 @@ def test_who_has_not_proven_to_be_a_broker_does_not_fetch_as_one():
     run(story)
 
 
+WITH_SASL = {
+    "listeners": "IN://127.0.0.1:0",
+    "listener_security_protocol_map": "IN:SASL_PLAINTEXT",
+    "sasl_enabled_mechanisms": "SCRAM-SHA-256",
+}
+
+
+def test_brokers_know_each_other_where_everybody_is_asked_who_he_is():
+    async def story(cluster: Cluster) -> None:
+        await make(cluster)
+        await write(cluster, b"a")
+        leader = await cluster.leader(isr=3)
+        assert content(cluster, 1) == content(cluster, 2) == content(cluster, 3)
+        server = cluster.servers[leader.node_id]
+        peers = [each.connection.peer for each in server.transport._guests.by_fd.values()]  # type: ignore[union-attr]
+        assert {peer.broker.node_id for peer in peers if peer.broker} == set(cluster.servers) - {leader.node_id}
+        assert {str(peer.principal) for peer in peers if peer.broker} == {
+            f"Broker:{each}" for each in set(cluster.servers) - {leader.node_id}
+        }
+
+        await cluster.kill(leader.node_id)
+        await write(cluster, b"b")
+        await cluster.start(leader.node_id)
+        await cluster.leader(isr=3)
+        assert content(cluster, 1) == content(cluster, 2) == content(cluster, 3)
+
+    run(story, **WITH_SASL)
+
+
 def test_all_may_be_killed_at_once_and_nothing_acknowledged_is_lost():
     async def story(cluster: Cluster) -> None:
         await make(cluster, min_insync_replicas="2")

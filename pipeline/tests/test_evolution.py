@@ -68,6 +68,7 @@ def test_new_columns_come_and_old_ones_stay_away():
         columns={"a": ("a", "integer"), "c": ("c", "date")},
         widened={},
         added={"c": "date"},
+        grown={},
         schema={"a": "integer", "b": "string", "c": "date"},
     )
 
@@ -79,6 +80,14 @@ def test_a_wider_type_makes_the_table_wider_and_a_narrower_one_the_rows():
     assert found.widened == {"a": "long"}
     assert found.columns == {"a": ("a", "long"), "b": ("b", "long")}
     assert found.schema == {"a": "long", "b": "long"}
+
+
+def test_what_gets_more_inside_needs_nothing_written_anew():
+    found, problems = fit({"at": struct(x="integer")}, {"at": struct(x="integer", y="string")})
+
+    assert problems == []
+    assert found.grown == {"at": struct(x="integer", y="string")}
+    assert found.widened == found.added == {}
 
 
 def test_names_that_differ_in_large_and_small_letters_are_one_column():

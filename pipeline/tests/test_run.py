@@ -293,6 +293,27 @@ def test_columns_come_and_go_and_grow_wider(spark, changing, tmp_path):
         assert dict(rows.dtypes) == {"id": "int", "temp": "bigint", "place": "string"}
 
 
+def test_what_is_inside_of_a_column_may_get_more(spark, changing, tmp_path):
+    less = "id INT, at STRUCT<x: INT>, all ARRAY<STRUCT<n: INT>>, by MAP<STRING, STRUCT<n: INT>>"
+    more = (
+        "id INT, at STRUCT<x: INT, `y-y`: STRING>, all ARRAY<STRUCT<n: INT, m: INT>>, "
+        "by MAP<STRING, STRUCT<n: INT, m: INT>>"
+    )
+    changing(less, '{"id": 1, "at": {"x": 1}, "all": [{"n": 1}], "by": {"a": {"n": 1}}}', sinks=ALL_SINKS)
+    whole = '{"id": 2, "at": {"x": 2, "y-y": "b"}, "all": [{"n": 2, "m": 3}], "by": {"a": {"n": 2, "m": 3}}}'
+    said = changing(more, whole, sinks=ALL_SINKS)
+    changing(less, '{"id": 3, "at": {"x": 3}, "all": [{"n": 3}], "by": {"a": {"n": 3}}}', sinks=ALL_SINKS)
+    changing(less, '{"id": 4, "at": null}', sinks=ALL_SINKS)
+
+    assert not [line for line in said if "written anew" in line]
+    assert everywhere(spark, tmp_path, "id", "at", "all", "by") == [
+        (1, (1, None), [(1, None)], {"a": (1, None)}),
+        (2, (2, "b"), [(2, 3)], {"a": (2, 3)}),
+        (3, (3, None), [(3, None)], {"a": (3, None)}),
+        (4, None, None, None),
+    ]
+
+
 def test_folders_keep_their_names_when_files_are_written_anew(spark, changing, tmp_path):
     sinks = [{"type": "parquet", "path": "table", "partition_by": ["code"]}]
     changing("code STRING, n INT", '{"code": "007", "n": 1}', sinks=sinks)

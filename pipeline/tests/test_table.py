@@ -60,13 +60,16 @@ def test_a_writer_that_dies_at_every_step_and_is_started_again(tmp_path):
     whole = Mortal()
     work(whole, tmp_path / "whole")
     for life in range(whole.changes):
-        path = tmp_path / str(life)
-        with pytest.raises(Died):
-            work(Mortal(life), path)
-        left = rows(path)
-        assert len(set(left)) == len(left), f"a reader sees rows twice after {life} changes"
-        work(Mortal(), path)
-        assert rows(path) == ALL, f"after {life} changes"
+        dies_and_comes_back(work, life, tmp_path / str(life))
+
+
+def dies_and_comes_back(work, life: int, path: Path) -> None:
+    with pytest.raises(Died):
+        work(Mortal(life), path)
+    left = rows(path)
+    assert len(set(left)) == len(left), f"a reader sees rows twice after {life} changes"
+    work(Mortal(), path)
+    assert rows(path) == ALL, f"after {life} changes"
 
 
 @pytest.mark.parametrize("life", [5, 7, 8, 9, 11, 13])
@@ -106,12 +109,7 @@ def test_a_writer_that_dies_at_every_step_of_writing_all_anew(tmp_path):
     for life in range(whole.changes - before):
         path = tmp_path / str(life)
         work(Mortal(), path)
-        with pytest.raises(Died):
-            all_anew(Mortal(life), path)
-        left = rows(path)
-        assert len(set(left)) == len(left), f"a reader sees rows twice after {life} changes"
-        all_anew(Mortal(), path)
-        assert rows(path) == ALL, f"after {life} changes"
+        dies_and_comes_back(all_anew, life, path)
         assert len(Mortal().walk(str(path))) == 2
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from trilogue.broker.config import BrokerConfig, ConfigError
 from trilogue.broker.network.listeners import CannotStart, close_listeners, open_listeners
 from trilogue.broker.security.principals import user
+from trilogue.broker.server import inter_broker_listener
 from trilogue.broker.tests.running import Raw, running
 from trilogue.client.blocking import Blocking, run
 from trilogue.client.link import connect
@@ -23,6 +24,10 @@ from trilogue.wire.apis.alter_user_scram_credentials import (
     AlterUserScramCredentialsResponse,
 )
 from trilogue.wire.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from trilogue.wire.apis.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+)
 from trilogue.wire.apis.metadata import MetadataRequest, MetadataResponse
 from trilogue.wire.apis.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from trilogue.wire.apis.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
@@ -108,13 +113,7 @@ def test_the_oldest_clients_say_it_without_headers(raw):
 def test_scram_with_credentials_that_are_kept_in_the_store(raw, broker, kind):
     name = f"scram {kind.name}"
     log_in(raw)
-    salted = kind.salted("pencil", b"salt", 4096)
-    upsertion = AlterUserScramCredentialsRequest.Upsertion(
-        name=name, mechanism=kind, iterations=4096, salt=b"salt", salted_password=salted
-    )
-    request = AlterUserScramCredentialsRequest(deletions=[], upsertions=[upsertion])
-    assert raw.ask(request, 0, AlterUserScramCredentialsResponse).results[0].error_code == ErrorCode.NONE
-
+    give(raw, name, kind)
     link = dialled(broker, Password(name, "pencil", kind.sasl_name))
     assert run(link.call(METADATA, MetadataResponse)).cluster_id
     link.close()
@@ -124,6 +123,15 @@ def test_scram_with_credentials_that_are_kept_in_the_store(raw, broker, kind):
     raw.ask(AlterUserScramCredentialsRequest(deletions=[deletion], upsertions=[]), 0, AlterUserScramCredentialsResponse)
     with pytest.raises(NotBelieved):
         dialled(broker, Password(name, "pencil", kind.sasl_name))
+
+
+def give(raw, name, kind=ScramMechanism.SCRAM_SHA_256):
+    salted = kind.salted("pencil", b"salt", 4096)
+    upsertion = AlterUserScramCredentialsRequest.Upsertion(
+        name=name, mechanism=kind, iterations=4096, salt=b"salt", salted_password=salted
+    )
+    request = AlterUserScramCredentialsRequest(deletions=[], upsertions=[upsertion])
+    assert raw.ask(request, 0, AlterUserScramCredentialsResponse).results[0].error_code == ErrorCode.NONE
 
 
 def dialled(broker, who):
@@ -263,6 +271,33 @@ def step(what, how):
     return b"".join(write_request(request, how, 5, "raw"))
 
 
+def test_what_strangers_call_things_does_not_fill_the_log(broker, raw, caplog):
+    shake(raw, "x" * 30_000)
+    assert raw.receive() == b""
+    assert "not authenticated: there is no mechanism xxx" in caplog.text
+    assert len(caplog.text) < 2000
+
+
+def test_a_credential_that_cannot_be_read_lets_nobody_in_and_harms_nobody(caplog):
+    with running(**SETTINGS) as server, Raw(server) as raw:
+        log_in(raw)
+        give(raw, "broken")
+        give(raw, "whole")
+        config = server.broker.image.configs
+        object.__setattr__(
+            server.broker.image, "configs", {**config, ("users", "broken"): {"SCRAM-SHA-256": "salt=nonsense"}}
+        )
+        with pytest.raises(NotBelieved):
+            dialled(server, Password("broken", "pencil", "SCRAM-SHA-256"))
+        dialled(server, Password("whole", "pencil", "SCRAM-SHA-256")).close()
+        asked = DescribeUserScramCredentialsRequest(users=None)
+        told = raw.ask(asked, 0, DescribeUserScramCredentialsResponse)
+
+        assert [each.user for each in told.results] == ["whole"]
+        assert "SCRAM-SHA-256 of 'broken' in the store: not a credential" in caplog.text
+        assert "a bug of ours" not in caplog.text
+
+
 # -- logins that end -------------------------------------------------------------------------------
 
 
@@ -343,7 +378,12 @@ def test_nothing_is_asked_between(strict):
         ),
         (
             {"listeners": "OUT://127.0.0.1:0"},
-            "sasl.enabled.mechanisms is set, and no listener asks who clients are: let one speak SASL_PLAINTEXT",
+            "sasl.enabled.mechanisms is set, and no such listener asks who clients are: let it speak SASL_PLAINTEXT",
+        ),
+        (
+            {"listener.name.typo.sasl.enabled.mechanisms": "PLAIN"},
+            "listener.name.typo.sasl.enabled.mechanisms is set, "
+            "and no such listener asks who clients are: let it speak SASL_PLAINTEXT",
         ),
     ],
 )
@@ -351,6 +391,46 @@ def test_settings_that_cannot_be(changed, told):
     given = {name: value for name, value in {**SETTINGS, **changed}.items() if value is not None}
     with pytest.raises((CannotStart, ConfigError)) as refused:
         close_listeners(open_listeners(BrokerConfig.parse(given)))
+    assert str(refused.value) == told
+
+
+BOTH = {**SETTINGS, "listeners": "IN://127.0.0.1:0,OUT://127.0.0.1:0"}
+
+
+def among_brokers(changed):
+    config = BrokerConfig.parse({**BOTH, **changed})
+    opened = open_listeners(config)
+    close_listeners(opened)
+    return inter_broker_listener(config, opened)
+
+
+@pytest.mark.parametrize(
+    ("changed", "listener"),
+    [
+        ({"security.inter.broker.protocol": "PLAINTEXT"}, "OUT"),
+        ({"security.inter.broker.protocol": "SASL_PLAINTEXT"}, "IN"),
+        ({"inter.broker.listener.name": "out"}, "OUT"),
+        ({}, "IN"),
+    ],
+)
+def test_which_listener_other_brokers_come_to(changed, listener):
+    assert among_brokers(changed) == listener
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"security.inter.broker.protocol": "SSL"}, "security.inter.broker.protocol=SSL: no listener speaks it"),
+        ({"inter.broker.listener.name": "other"}, "inter.broker.listener.name=other: listeners does not have it"),
+        (
+            {"inter.broker.listener.name": "OUT", "security.inter.broker.protocol": "PLAINTEXT"},
+            "only one of inter.broker.listener.name and security.inter.broker.protocol should be set",
+        ),
+    ],
+)
+def test_listeners_that_other_brokers_cannot_come_to(changed, told):
+    with pytest.raises(CannotStart) as refused:
+        among_brokers(changed)
     assert str(refused.value) == told
 
 

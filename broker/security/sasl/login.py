@@ -18,6 +18,9 @@ from typing import NamedTuple
 
 from trilogue.broker.security.principals import ANONYMOUS, Principal
 from trilogue.broker.security.sasl.mechanism import Mechanism, SaslFailed, in_words
+from trilogue.wire.apis.api_versions import ApiVersionsRequest
+from trilogue.wire.apis.sasl_authenticate import SaslAuthenticateRequest
+from trilogue.wire.apis.sasl_handshake import SaslHandshakeRequest
 from trilogue.wire.errors import ErrorCode
 
 AGAIN_MS = 1000.0
@@ -34,6 +37,14 @@ class Step(Enum):
     OVER = auto()
 
 
+AWAITED = {
+    Step.START: (ApiVersionsRequest.api_key, SaslHandshakeRequest.api_key),
+    Step.VERSIONS: (SaslHandshakeRequest.api_key,),
+    Step.KNOWN: (SaslHandshakeRequest.api_key,),
+    Step.TOKENS: (SaslAuthenticateRequest.api_key,),
+}
+
+
 class Offered(NamedTuple):
     """What a listener has."""
 
@@ -47,16 +58,12 @@ class Offered(NamedTuple):
 
 
 class Heard(NamedTuple):
-    """What to answer; `late` is an error, which is held back for a while."""
+    """What to answer."""
 
     code: ErrorCode = ErrorCode.NONE
     message: str | None = None
     auth_bytes: bytes = b""
     lifetime_ms: int = 0
-
-    @property
-    def late(self) -> bool:
-        return self.code != ErrorCode.NONE
 
 
 class Login:
@@ -105,7 +112,14 @@ class Login:
         return ErrorCode.NONE, ours
 
     @property
-    def begins_with_another(self) -> bool:
+    def awaited(self) -> tuple[int, ...]:
+        """The APIs that may be asked for now."""
+        if self.step is Step.TOKENS and self._begins_with_another:
+            return ()
+        return AWAITED.get(self.step, ())
+
+    @property
+    def _begins_with_another(self) -> bool:
         """Whoever was known by one mechanism is not known again by another."""
         return self._again is not None and self.mechanism is not None and self.mechanism.name != self._again
 

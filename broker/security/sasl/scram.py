@@ -6,13 +6,28 @@ from what is asked as from how long it takes.
 
 import base64
 import hmac
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
 from trilogue.broker.security.credentials import Credential
 from trilogue.broker.security.principals import Principal
 from trilogue.broker.security.sasl.mechanism import OTHER_NAME, SaslFailed
-from trilogue.wire.scram import CLIENT_FINAL, ITERATIONS_MIN, First, ScramMechanism, signed, xor
+from trilogue.wire.scram import ITERATIONS_MIN, First, ScramMechanism, signed, xor
+
+SASL_NAME = r"(?:[\x01-\x2B\x2D-\x3C\x3E-\x7F]|=2C|=3D)+"
+NONCE = r"[\x21-\x2B\x2D-\x7E]+"
+VALUE = r"[\x01-\x2B\x2D-\x7F]+"
+BASE64 = r"(?:[a-zA-Z0-9/+]{4})*(?:[a-zA-Z0-9/+]{3}=|[a-zA-Z0-9/+]{2}==)?"
+CLIENT_FIRST = re.compile(
+    rf"n,(?:a=(?P<acting_as>{SASL_NAME}))?,(?:m={VALUE},)?n=(?P<name>{SASL_NAME}),r=(?P<nonce>{NONCE})"
+    rf"(?P<more>(?:,[A-Za-z]+={VALUE})*)",
+    re.DOTALL,
+)
+CLIENT_FINAL = re.compile(
+    rf"c=(?P<channel>{BASE64}),r=(?P<nonce>{NONCE})(?:,[A-Za-z]+={VALUE})*,p=(?P<proof>{BASE64})",
+    re.DOTALL,
+)
 
 SALT_BYTES = 17
 
@@ -53,9 +68,7 @@ class Scram:
         return self._begin(text) if self._first is None else self._end(self._first, text)
 
     def _begin(self, text: str) -> bytes:
-        first = First.parse(text)
-        if first is None:
-            raise SaslFailed
+        first = client_first(text)
         self._first, self._known = first, self._find(first)
         if first.acting_as not in ("", first.name):
             raise SaslFailed(OTHER_NAME)
@@ -83,6 +96,18 @@ class Scram:
 
     def _credential(self, first: First) -> Credential:
         return self._known.credential if self._known is not None else self._pretend(first.name)
+
+
+def client_first(text: str) -> First:
+    match = CLIENT_FIRST.fullmatch(text)
+    if match is None:
+        raise SaslFailed
+    more = dict(part.partition("=")[::2] for part in match["more"].split(",") if part)
+    return First(unescaped(match["name"]), match["nonce"], unescaped(match["acting_as"] or ""), more)
+
+
+def unescaped(name: str) -> str:
+    return name.replace("=2C", ",").replace("=3D", "=")
 
 
 def pretended(kind: ScramMechanism, secret: bytes, name: str) -> Credential:

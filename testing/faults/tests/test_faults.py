@@ -19,7 +19,9 @@ from trilogue.wire.apis.fetch import FetchRequest, FetchResponse
 from trilogue.wire.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from trilogue.wire.apis.metadata import MetadataRequest, MetadataResponse
 from trilogue.wire.apis.produce import ProduceRequest, ProduceResponse
-from trilogue.wire.frame import write_request
+from trilogue.wire.apis.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from trilogue.wire.apis.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from trilogue.wire.frame import read_response, write_request
 from trilogue.wire.records import batches
 
 ORDERS, OTHERS, USERS = ("orders", 0), ("orders", 1), ("users", 0)
@@ -319,6 +321,33 @@ def test_connections_are_the_brokers_own_unless_there_are_faults():
             (kind,) = kinds(broker)
             assert kind is not Connection
         assert kinds(broker) == {Connection}
+
+
+SASL = {
+    "listeners": "IN://127.0.0.1:0",
+    "listener.security.protocol.map": "IN:SASL_PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.in.plain.sasl.jaas.config": 'x.PlainLoginModule required user_alice="secret";',
+    "connections.max.reauth.ms": "60000",
+}
+
+
+def test_faults_are_for_those_who_are_known_where_everybody_is_asked_who_he_is():
+    with Broker(SASL) as broker:
+        broker.faults.on("Metadata").answer("UNKNOWN_SERVER_ERROR")
+        request = b"".join(write_request(MetadataRequest(topics=[MetadataRequest.Topic(name="t")]), 9, 1, "raw"))
+        with Raw(broker.server) as stranger:
+            stranger.send(request)
+            assert stranger.receive() == b""
+        with Raw(broker.server) as known:
+            known.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1, SaslHandshakeResponse)
+            known.ask(SaslAuthenticateRequest(auth_bytes=b"\0alice\0secret"), 2, SaslAuthenticateResponse)
+            known.send(request)
+            _, answer = read_response(memoryview(known.receive()), MetadataResponse, 9)
+            assert answer.topics[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+            broker.advance(61)
+            known.send(request)
+            assert known.receive() == b"", "its login has ended"
 
 
 def test_nothing_is_left_behind_by_a_client_that_goes_while_it_waits():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from trilogue.broker.security.credentials import Credential
 from trilogue.broker.security.principals import user
 from trilogue.broker.security.sasl.mechanism import OTHER_NAME, SaslFailed
-from trilogue.broker.security.sasl.scram import Known, Scram, pretended
+from trilogue.broker.security.sasl.scram import Known, Scram, client_first, pretended
 from trilogue.client.sasl import NotBelieved, Password
 from trilogue.wire.scram import First, ScramMechanism
 
@@ -123,7 +123,7 @@ def test_what_is_no_beginning(message):
 
 
 def test_what_may_be_said_besides():
-    first = First.parse("n,a=al=2Cice,m=later,n=al=2Cice,r=abc,x=y,tokenauth=true")
+    first = client_first("n,a=al=2Cice,m=later,n=al=2Cice,r=abc,x=y,tokenauth=true")
     assert first == First("al,ice", "abc", "al,ice", {"x": "y", "tokenauth": "true"})
 
 
