@@ -96,7 +96,7 @@ def read(sock: socket.socket, size: int) -> bytes:
     while len(data) < size:
         more = sock.recv(size - len(data))
         if not more:
-            raise Unwell("it hung up")
+            raise Unwell("it hung up, as listeners with SASL do: --bootstrap says where another one is")
         data += more
     return data
 

@@ -121,6 +121,19 @@ def test_health(trilogue_cli, broker):
     }
 
 
+def test_health_where_everybody_is_asked_who_he_is(trilogue_cli):
+    settings = {
+        "listeners": "IN://127.0.0.1:0",
+        "listener.security.protocol.map": "IN:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+    }
+    with Broker(settings) as broker:
+        assert trilogue_cli.fails("health", "--bootstrap", broker.bootstrap) == (
+            f"{broker.bootstrap} is not ready: it hung up, as listeners with SASL do: "
+            "--bootstrap says where another one is"
+        )
+
+
 def test_health_of_nobody(trilogue_cli):
     assert trilogue_cli.fails("health", "--bootstrap", "127.0.0.1:1") == "127.0.0.1:1 is not ready: Connection refused"
     code, out, _ = trilogue_cli.attempt("health", "--bootstrap", "127.0.0.1:1", "--json")
