@@ -100,10 +100,10 @@ def run(options: argparse.Namespace) -> None:
     raise_file_limit()
     settings = {**DEVELOPMENT, **heeded(options.config), **dict(pair(each) for each in options.set)}
     settings |= addresses(options, settings) | membership(options)
-    if options.ephemeral and options.data:
-        raise Failed("--ephemeral keeps nothing, and --data says where to keep it: leave out one of them")
     if options.ephemeral and settings.get("zookeeper.connect"):
         raise Failed("--ephemeral keeps nothing, and ZooKeeper would: choose a directory with --data")
+    if options.ephemeral and options.data:
+        raise Failed("--ephemeral keeps nothing, and --data says where to keep it: leave out one of them")
     with tempfile.TemporaryDirectory(prefix="trilogue-", ignore_cleanup_errors=True) as scratch:
         if options.ephemeral:
             settings["log.dirs"] = scratch
